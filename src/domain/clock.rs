@@ -1,0 +1,118 @@
+//! The only place that reads a clock: wall time for people, boot time for decisions.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Wall time in milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+/// A moment on a clock that never steps and that goes on counting while the machine is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BootInstant(Duration);
+
+/// Tells the time. Clones tell the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    /// Follows tokio's clock, so that a test in paused time moves both clocks at once.
+    Tokio {
+        start: tokio::time::Instant,
+        wall: Timestamp,
+    },
+}
+
+// === impl Timestamp ===
+
+impl Timestamp {
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// Saturates at the end of time.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// How long ago `earlier` was; zero if it was not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    pub fn to_system_time(self) -> SystemTime {
+        // Years past the range of the platform's clock are all "far away".
+        let last = Duration::from_secs(253_402_300_799);
+        SystemTime::UNIX_EPOCH + Duration::from_millis(self.0).min(last)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// As HTTP writes it (IMF-fixdate, RFC 9110 section 5.6.7).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        httpdate::HttpDate::from(self.to_system_time()).fmt(f)
+    }
+}
+
+// === impl BootInstant ===
+
+impl BootInstant {
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+
+    /// How long ago `earlier` was; zero if it was not.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+// === impl Clock ===
+
+impl Clock {
+    pub const fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// A clock for tests: `wall` now, and moved by tokio's clock only.
+    pub fn following_tokio(wall: Timestamp) -> Self {
+        Self(Source::Tokio { start: tokio::time::Instant::now(), wall })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads wall time")]
+    pub fn wall(&self) -> Timestamp {
+        match &self.0 {
+            Source::System => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                Timestamp(0).after(now.unwrap_or_default())
+            }
+            Source::Tokio { start, wall } => wall.after(start.elapsed()),
+        }
+    }
+
+    pub fn boot(&self) -> BootInstant {
+        match &self.0 {
+            Source::System => {
+                // CLOCK_BOOTTIME: a machine that was suspended has let time pass.
+                let now = clock_gettime(ClockId::Boottime);
+                let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+                let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
+                BootInstant(Duration::new(seconds, nanos))
+            }
+            Source::Tokio { start, .. } => BootInstant(start.elapsed()),
+        }
+    }
+}

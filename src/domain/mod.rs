@@ -1,0 +1,25 @@
+//! The words the rest of the crate speaks: key, scope, fingerprint, intent, record, clock.
+
+mod clock;
+mod fingerprint;
+mod intent;
+mod key;
+mod key_id;
+mod record;
+mod response;
+mod scope;
+mod secret;
+mod token;
+
+pub use self::{
+    clock::{BootInstant, Clock, Timestamp},
+    fingerprint::{BodyMode, Fingerprint, Recipe, Subject},
+    intent::{AttemptId, Cause, Intent, Origin, Retention},
+    key::{IdempotencyKey, KeyError, KeyFormat, KeyRules},
+    key_id::KeyId,
+    record::Record,
+    response::{StoredBody, StoredResponse},
+    scope::{Scope, ScopeMissing, ScopeRule, ScopeSource},
+    secret::Secret,
+    token::FencingToken,
+};
