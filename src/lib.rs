@@ -10,11 +10,14 @@
 //! | 4     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
 //! | 5     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
 //! | 6     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
+//! | 7     | [`telemetry`] | the name of every metric and log event       | who counts                |
 //! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
 
 pub mod arbiter;
 
 pub mod ledger;
+
+pub mod telemetry;
 
 pub mod domain;
 

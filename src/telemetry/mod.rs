@@ -1,0 +1,27 @@
+//! The name of every metric and log event, and the only code that counts.
+//!
+//! Metrics go through handles that are made once per route or upstream, after [`install`]: a
+//! request only increments. Labels are closed enums and names from the configuration, so nothing a
+//! client sends becomes a label. Keys, paths and callers never do.
+
+mod access;
+mod describe;
+mod lock_event;
+pub mod log;
+mod metrics;
+pub mod names;
+mod outcome;
+mod process;
+mod recorder;
+
+pub use self::{
+    access::Access,
+    lock_event::{KeyNaming, LockEvent, LoggedKey, SessionId, Transition},
+    metrics::{
+        BytesGauge, GaugeGuard, Phase, ReloadResult, RouteMetrics, Stored, UpstreamMetrics,
+        accept_failed, buffered_bytes, config_reloaded, connection_opened, record_stored,
+        replay_cache_bytes,
+    },
+    outcome::Outcome,
+    recorder::{InstallError, Metrics, install},
+};
