@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use super::{Disposition, Permit, Policy};
 use crate::{
-    domain::{Cause, FencingToken, Fingerprint, KeyId, Origin, Record, StoredResponse, Subject},
+    domain::{
+        Cause, FencingToken, Fingerprint, IdempotencyKey, KeyId, Origin, Record, StoredResponse,
+        Subject,
+    },
     ledger::{Gate, KeyState},
+    telemetry::{KeyNaming, LockEvent, RouteMetrics, Transition},
 };
 
 /// A keyed request, read completely.
@@ -19,6 +23,10 @@ pub struct Call {
     pub policy: Arc<Policy>,
     /// Lives as long as the attempt, not as its client's connection.
     pub permit: Permit,
+    /// For the log only.
+    pub idempotency_key: IdempotencyKey,
+    pub key_naming: KeyNaming,
+    pub metrics: RouteMetrics,
 }
 
 /// What the one that executes is given.
@@ -117,6 +125,22 @@ impl Call {
         } else {
             self.subject.matches(stored)
         }
+    }
+
+    /// Logs a transition of the key's lock; `attempt` once it is ours.
+    pub(super) fn log(&self, event: Transition, attempt: Option<(u32, FencingToken)>) {
+        LockEvent {
+            event,
+            key: self.key_naming.name(&self.idempotency_key, &self.key),
+            znode_path: None,
+            session_id: None,
+            route: &self.origin.route,
+            request_id: &self.origin.request_id,
+            attempt: attempt.map(|(number, _)| number),
+            fencing_token: attempt.map(|(_, token)| token),
+            gateway: &self.origin.gateway,
+        }
+        .log();
     }
 }
 

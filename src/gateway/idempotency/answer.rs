@@ -1,0 +1,90 @@
+//! From a verdict to the answer that its client gets.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use super::{Settings, execute::Live};
+use crate::{
+    arbiter::{Disposition, Refusal, Verdict},
+    domain::{Record, StoredBody, StoredResponse},
+    gateway::{
+        RequestId, ResponseBody,
+        headers::{self, STRIPE_SHOULD_RETRY},
+        problem::Problem,
+    },
+    telemetry::Outcome,
+};
+
+const TRUE: HeaderValue = HeaderValue::from_static("true");
+const FALSE: HeaderValue = HeaderValue::from_static("false");
+
+pub(super) fn answer<B>(
+    verdict: Verdict<Live<B>>,
+    settings: &Settings,
+    request_id: &RequestId,
+) -> Response<ResponseBody<B>> {
+    match verdict {
+        Verdict::Executed { mut live, record } => {
+            let status = live.status();
+            mark_stored(live.headers_mut(), status, &record);
+            ended(live, Outcome::Executed)
+        }
+        Verdict::Passed { live, disposition } => {
+            let outcome = match disposition {
+                Disposition::Release => Outcome::Released,
+                Disposition::Unknown | Disposition::Store => Outcome::UpstreamUnknown,
+            };
+            ended(live, outcome)
+        }
+        Verdict::Shared { response, disposition: _ } => match &response.body {
+            StoredBody::Kept(body) => ended(stored(&response, body.clone()), Outcome::Joined),
+            StoredBody::TooLarge => problem(Refusal::OutcomeUnknown.into(), request_id),
+        },
+        Verdict::Replay { record, joined } => {
+            let StoredBody::Kept(body) = &record.response.body else {
+                return problem(Problem::not_replayable(&record), request_id);
+            };
+            let mut response = stored(&record.response, body.clone());
+            let status = response.status();
+            let headers = response.headers_mut();
+            mark_stored(headers, status, &record);
+            headers.insert(settings.replay_header.clone(), TRUE);
+            request_id.set(headers);
+            ended(response, if joined { Outcome::Joined } else { Outcome::Replayed })
+        }
+        Verdict::Refused(refusal) => problem(refusal.into(), request_id),
+    }
+}
+
+/// A problem on its way to the client.
+pub(super) fn problem<B>(problem: Problem, request_id: &RequestId) -> Response<ResponseBody<B>> {
+    let outcome = problem.code.outcome();
+    let mut response = problem.into_response().map(ResponseBody::whole);
+    request_id.set(response.headers_mut());
+    ended(response, outcome)
+}
+
+fn stored<B>(response: &StoredResponse, body: Bytes) -> Response<ResponseBody<B>> {
+    let mut answer = Response::new(ResponseBody::whole(body));
+    *answer.status_mut() = response.status;
+    answer.headers_mut().clone_from(&response.headers);
+    answer
+}
+
+/// Adds what every stored answer carries, the first time and each time again.
+fn mark_stored(headers: &mut HeaderMap, status: StatusCode, record: &Record) {
+    headers.insert(headers::IDEMPOTENCY_EXPIRES, headers::date(record.expires_at));
+    // SDKs send a 409 or 5xx again by default, and would hammer an answer that never changes.
+    if status == StatusCode::CONFLICT || status.is_server_error() {
+        headers.entry(STRIPE_SHOULD_RETRY).or_insert(FALSE);
+    }
+}
+
+/// Notes for the log and the metrics how the request ended.
+fn ended<B>(
+    mut response: Response<ResponseBody<B>>,
+    outcome: Outcome,
+) -> Response<ResponseBody<B>> {
+    response.extensions_mut().insert(outcome);
+    response
+}
