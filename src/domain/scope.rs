@@ -92,7 +92,9 @@ mod tests {
     ) -> Result<Scope, ScopeMissing> {
         let lines = lines.iter().map(|(name, line)| (name.clone(), HeaderValue::from_static(line)));
         let mut headers = HeaderMap::new();
-        lines.for_each(|(name, line)| drop(headers.append(name, line)));
+        for (name, line) in lines {
+            headers.append(name, line);
+        }
         Scope::read(&headers, rule)
     }
 
