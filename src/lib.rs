@@ -12,6 +12,8 @@
 //! | 6     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
 //! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
 
+pub mod gateway;
+
 pub mod ledger;
 
 pub mod domain;
