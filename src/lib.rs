@@ -14,6 +14,7 @@
 //! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
 
 pub mod arbiter;
+pub mod gateway;
 
 pub mod ledger;
 
