@@ -7,11 +7,16 @@
 //!
 //! | floor | room          | knows                                        | does not know             |
 //! |-------|---------------|----------------------------------------------|---------------------------|
+//! | 3     | [`server`]    | listeners, connections, what HTTP refuses    | which ledger is behind    |
+//! | 3     | [`admin`]     | probes, the metrics endpoint                 | which ledger is behind    |
 //! | 4     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
 //! | 5     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
 //! | 6     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
 //! | 7     | [`telemetry`] | the name of every metric and log event       | who counts                |
 //! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
+
+pub mod admin;
+pub mod server;
 
 pub mod ledger;
 
