@@ -7,6 +7,8 @@
 //!
 //! | floor | room          | knows                                        | does not know             |
 //! |-------|---------------|----------------------------------------------|---------------------------|
+//! | 3     | [`server`]    | listeners, connections, what HTTP refuses    | which ledger is behind    |
+//! | 3     | [`admin`]     | probes, the metrics endpoint                 | which ledger is behind    |
 //! | 4     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
 //! | 5     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
 //! | 6     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
@@ -15,6 +17,8 @@
 
 pub mod arbiter;
 pub mod gateway;
+pub mod admin;
+pub mod server;
 
 pub mod ledger;
 

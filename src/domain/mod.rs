@@ -6,6 +6,7 @@ mod fingerprint;
 mod intent;
 mod key;
 mod key_id;
+mod peer;
 mod record;
 mod response;
 mod scope;
@@ -18,6 +19,7 @@ pub use self::{
     intent::{AttemptId, Cause, Intent, Origin, Retention},
     key::{IdempotencyKey, KeyError, KeyFormat, KeyRules},
     key_id::KeyId,
+    peer::Peer,
     record::Record,
     response::{StoredBody, StoredResponse},
     scope::{Scope, ScopeMissing, ScopeRule, ScopeSource},

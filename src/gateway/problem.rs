@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
-use super::headers::{ERROR_SOURCE, STRIPE_SHOULD_RETRY};
+use super::{RequestId, ResponseBody, headers::IDEMPOTENCY_ERROR_SOURCE};
 
 /// An answer of the gateway itself, never mistaken for the upstream's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,11 +72,23 @@ struct KeyMembers {
     new_key_safe: bool,
 }
 
+/// Obeyed by Stripe's SDKs: whether the same request is to be sent again.
+pub(super) const STRIPE_SHOULD_RETRY: HeaderName = HeaderName::from_static("stripe-should-retry");
+
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const GATEWAY: HeaderValue = HeaderValue::from_static("gateway");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const FALSE: HeaderValue = HeaderValue::from_static("false");
+
+/// An answer of the gateway itself, with its request's id.
+pub(super) fn refuse<B>(problem: Problem, request_id: &RequestId) -> Response<ResponseBody<B>> {
+    let outcome = problem.code.outcome();
+    let mut response = problem.into_response().map(ResponseBody::whole);
+    request_id.set(response.headers_mut());
+    response.extensions_mut().insert(outcome);
+    response
+}
 
 // === impl Problem ===
 
@@ -98,7 +110,7 @@ impl Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
         headers.insert(header::CACHE_CONTROL, NO_STORE);
-        headers.insert(ERROR_SOURCE, GATEWAY);
+        headers.insert(IDEMPOTENCY_ERROR_SOURCE, GATEWAY);
         if let Some(seconds) = self.code.retry_after() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -1,4 +1,4 @@
-//! The kind, help text, unit and labels of every metric, as one table.
+//! The kind, help text and unit of every metric, as one table.
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
@@ -18,7 +18,6 @@ pub(super) struct Description {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) unit: Unit,
-    pub(super) labels: &'static [&'static str],
     pub(super) help: &'static str,
 }
 
@@ -31,69 +30,45 @@ pub(super) const BUCKETS: [f64; 16] = [
 
 /// Every metric but those of the process, which [`process`](super::process) writes.
 pub(super) const ALL: [Description; 16] = [
-    counter(names::REQUESTS, &["route", "outcome"], "Requests, by how they ended."),
-    histogram(names::REQUEST_DURATION, &["route", "outcome"], "Whole requests, by how they ended."),
+    counter(names::REQUESTS, "Requests, by how they ended."),
+    histogram(names::REQUEST_DURATION, "Whole requests, by how they ended."),
     histogram(
         names::LEDGER_DURATION,
-        &["route", "phase"],
         "What the ledger adds to a request: taking the lock, waiting for it, storing the answer.",
     ),
     histogram(
         names::UPSTREAM_DURATION,
-        &["upstream", "status_class"],
         "Calls of an upstream, by the class of the status it answered, or none.",
     ),
-    gauge(names::KEYS_IN_FLIGHT, Unit::Count, &["route"], "Keys that this process is executing."),
-    gauge(
-        names::WAITERS,
-        Unit::Count,
-        &["route"],
-        "Requests that wait for a key that another request holds.",
-    ),
-    gauge(
-        names::KEYS_STORED,
-        Unit::Count,
-        &["state"],
-        "Records in the ledger at the sweeper's last pass.",
-    ),
+    gauge(names::KEYS_IN_FLIGHT, Unit::Count, "Keys that this process is executing."),
+    gauge(names::WAITERS, Unit::Count, "Requests that wait for a key that another request holds."),
+    gauge(names::KEYS_STORED, Unit::Count, "Records in the ledger at the sweeper's last pass."),
     gauge(
         names::STORED_BYTES,
         Unit::Bytes,
-        &[],
         "Bytes of the records in the ledger at the sweeper's last pass.",
     ),
     gauge(
         names::KEYS_UNKNOWN,
         Unit::Count,
-        &[],
         "Keys whose outcome nobody knows; above zero it wants an operator.",
     ),
-    gauge(names::REPLAY_CACHE_BYTES, Unit::Bytes, &[], "Bytes of stored answers held in memory."),
+    gauge(names::REPLAY_CACHE_BYTES, Unit::Bytes, "Bytes of stored answers held in memory."),
     gauge(
         names::BUFFERED_BYTES,
         Unit::Bytes,
-        &[],
         "Bytes of request and response bodies held in memory.",
     ),
-    counter(names::CONFIG_RELOADS, &["result"], "Reloads of the configuration."),
-    gauge(names::CONNECTIONS, Unit::Count, &[], "Open connections of clients."),
-    counter(names::ACCEPT_ERRORS, &[], "Failures to accept a connection."),
-    counter(
-        names::LOG_LINES_DROPPED,
-        &[],
-        "Log lines that were dropped rather than block a request.",
-    ),
-    gauge(
-        names::BUILD_INFO,
-        Unit::Count,
-        &["version"],
-        "Always 1; the labels tell which build runs.",
-    ),
+    counter(names::CONFIG_RELOADS, "Reloads of the configuration."),
+    gauge(names::CONNECTIONS, Unit::Count, "Open connections of clients."),
+    counter(names::ACCEPT_ERRORS, "Failures to accept a connection."),
+    counter(names::LOG_LINES_DROPPED, "Log lines that were dropped rather than block a request."),
+    gauge(names::BUILD_INFO, Unit::Count, "Always 1; the labels tell which build runs."),
 ];
 
 /// Registers the help texts with the recorder in effect.
 pub(super) fn describe() {
-    for Description { name, kind, unit, help, labels: _ } in ALL {
+    for Description { name, kind, unit, help } in ALL {
         match kind {
             Kind::Counter => describe_counter!(name, unit, help),
             Kind::Gauge => describe_gauge!(name, unit, help),
@@ -102,27 +77,14 @@ pub(super) fn describe() {
     }
 }
 
-const fn counter(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Description {
-    Description { name, kind: Kind::Counter, unit: Unit::Count, labels, help }
+const fn counter(name: &'static str, help: &'static str) -> Description {
+    Description { name, kind: Kind::Counter, unit: Unit::Count, help }
 }
 
-const fn gauge(
-    name: &'static str,
-    unit: Unit,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Description {
-    Description { name, kind: Kind::Gauge, unit, labels, help }
+const fn gauge(name: &'static str, unit: Unit, help: &'static str) -> Description {
+    Description { name, kind: Kind::Gauge, unit, help }
 }
 
-const fn histogram(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Description {
-    Description { name, kind: Kind::Histogram, unit: Unit::Seconds, labels, help }
+const fn histogram(name: &'static str, help: &'static str) -> Description {
+    Description { name, kind: Kind::Histogram, unit: Unit::Seconds, help }
 }

@@ -93,7 +93,7 @@ where
     let origin = Origin {
         route: Arc::clone(&settings.route),
         gateway: Arc::clone(&shared.gateway),
-        request_id: Arc::clone(&request_id.0),
+        request_id: Arc::from(request_id.as_str()),
     };
     let call = Call {
         key: key_id,

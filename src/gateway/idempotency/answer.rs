@@ -9,8 +9,8 @@ use crate::{
     domain::{Record, StoredBody, StoredResponse},
     gateway::{
         RequestId, ResponseBody,
-        headers::{self, STRIPE_SHOULD_RETRY},
-        problem::Problem,
+        headers::IDEMPOTENCY_EXPIRES,
+        problem::{Problem, refuse, STRIPE_SHOULD_RETRY},
     },
     telemetry::Outcome,
 };
@@ -38,11 +38,11 @@ pub(super) fn answer<B>(
         }
         Verdict::Shared { response, disposition: _ } => match &response.body {
             StoredBody::Kept(body) => ended(stored(&response, body.clone()), Outcome::Joined),
-            StoredBody::TooLarge => problem(Refusal::OutcomeUnknown.into(), request_id),
+            StoredBody::TooLarge => refuse(Refusal::OutcomeUnknown.into(), request_id),
         },
         Verdict::Replay { record, joined } => {
             let StoredBody::Kept(body) = &record.response.body else {
-                return problem(Problem::not_replayable(&record), request_id);
+                return refuse(Problem::not_replayable(&record), request_id);
             };
             let mut response = stored(&record.response, body.clone());
             let status = response.status();
@@ -52,16 +52,8 @@ pub(super) fn answer<B>(
             request_id.set(headers);
             ended(response, if joined { Outcome::Joined } else { Outcome::Replayed })
         }
-        Verdict::Refused(refusal) => problem(refusal.into(), request_id),
+        Verdict::Refused(refusal) => refuse(refusal.into(), request_id),
     }
-}
-
-/// A problem on its way to the client.
-pub(super) fn problem<B>(problem: Problem, request_id: &RequestId) -> Response<ResponseBody<B>> {
-    let outcome = problem.code.outcome();
-    let mut response = problem.into_response().map(ResponseBody::whole);
-    request_id.set(response.headers_mut());
-    ended(response, outcome)
 }
 
 fn stored<B>(response: &StoredResponse, body: Bytes) -> Response<ResponseBody<B>> {
@@ -73,7 +65,10 @@ fn stored<B>(response: &StoredResponse, body: Bytes) -> Response<ResponseBody<B>
 
 /// Adds what every stored answer carries, the first time and each time again.
 fn mark_stored(headers: &mut HeaderMap, status: StatusCode, record: &Record) {
-    headers.insert(headers::IDEMPOTENCY_EXPIRES, headers::date(record.expires_at));
+    let expires = record.expires_at.to_string();
+    if let Ok(expires) = HeaderValue::from_maybe_shared(Bytes::from(expires)) {
+        headers.insert(IDEMPOTENCY_EXPIRES, expires);
+    }
     // SDKs send a 409 or 5xx again by default, and would hammer an answer that never changes.
     if status == StatusCode::CONFLICT || status.is_server_error() {
         headers.entry(STRIPE_SHOULD_RETRY).or_insert(FALSE);

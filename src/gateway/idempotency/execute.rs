@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, header};
+use http::{Request, Response, header};
 use http_body::Body;
 use http_body_util::BodyExt;
 use tower::Service;
@@ -53,8 +53,12 @@ where
         Ok(captured) => captured,
         Err(error) => return failed(&error),
     };
-    headers::remove_reserved_from_answer(&mut parts.headers);
-    let kept = headers::for_replay(&parts.headers, &settings.replay_header, &settings.drop_headers);
+    headers::strip_response(&mut parts.headers, parts.status);
+    let kept = headers::storable(
+        parts.headers.clone(),
+        &settings.replay_header,
+        &settings.drop_headers,
+    );
     let (stored, live) = match captured {
         Captured::Whole(bytes) => (StoredBody::Kept(bytes.clone()), ResponseBody::whole(bytes)),
         Captured::Larger(first, rest) => (StoredBody::TooLarge, ResponseBody::resumed(first, rest)),
@@ -73,8 +77,7 @@ pub(super) fn request<B: From<Bytes>>(
     if !settings.forward_key {
         parts.headers.remove(&settings.header);
     }
-    parts.headers.insert(headers::IDEMPOTENCY_ATTEMPT, HeaderValue::from(attempt.number));
-    parts.headers.insert(headers::FENCING_TOKEN, HeaderValue::from(attempt.token.get()));
+    headers::add_attempt(&mut parts.headers, attempt.number, attempt.token);
     parts.extensions.insert(attempt.gate.clone());
     Request::from_parts(parts, B::from(body))
 }

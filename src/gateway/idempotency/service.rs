@@ -21,7 +21,7 @@ use super::{
 use crate::{
     BoxError,
     domain::IdempotencyKey,
-    gateway::{RequestId, ResponseBody},
+    gateway::{RequestId, ResponseBody, problem::refuse},
     telemetry::Outcome,
 };
 
@@ -87,7 +87,7 @@ where
                 Kind::Keyed(Box::pin(ready.keyed(request, key)))
             }
             Err(problem) => {
-                let answer = answer::problem(problem, &RequestId::of(request.extensions()));
+                let answer = refuse(problem, &RequestId::of(request.extensions()));
                 Kind::Keyed(Box::pin(std::future::ready(answer)))
             }
         };
@@ -114,7 +114,7 @@ impl<S> Idempotency<S> {
         let Admitted { call, parts, body, reserved } =
             match admit::admit(request, key, &request_id, &shared, &settings).await {
                 Ok(admitted) => admitted,
-                Err(problem) => return answer::problem(problem, &request_id),
+                Err(problem) => return refuse(problem, &request_id),
             };
         let executing = Arc::clone(&settings);
         let verdict = shared

@@ -7,7 +7,7 @@ use http::{HeaderName, Method};
 use crate::{
     arbiter::{Arbiter, Permits, Policy, Responses},
     domain::{BodyMode, KeyFormat, KeyRules, Recipe, Retention, ScopeRule, Secret},
-    gateway::{Budget, headers},
+    gateway::Budget,
     ledger::Takeover,
     telemetry::{KeyNaming, RouteMetrics},
 };
@@ -84,7 +84,7 @@ impl Settings {
             namespace: Arc::from(route),
             scope,
             methods: vec![Method::POST, Method::PATCH],
-            header: headers::IDEMPOTENCY_KEY,
+            header: HeaderName::from_static("idempotency-key"),
             required: true,
             key: KeyRules { max_length: 255, format: KeyFormat::Any },
             recipe: Arc::new(Recipe {
@@ -103,7 +103,7 @@ impl Settings {
             max_stored_body: 64 * 1024,
             body_timeout: Duration::from_secs(30),
             forward_key: true,
-            replay_header: headers::IDEMPOTENT_REPLAYED,
+            replay_header: HeaderName::from_static("idempotent-replayed"),
             drop_headers: Vec::new(),
             opens_gate: OpensGate::Layer,
             metrics: RouteMetrics::new(route),

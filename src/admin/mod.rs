@@ -1,0 +1,14 @@
+//! The operator's listener: probes and metrics, on an address that is never the public one.
+
+mod health;
+mod readiness;
+mod routes;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    health::{HealthError, health_check},
+    readiness::Readiness,
+    routes::router,
+};

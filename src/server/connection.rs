@@ -1,0 +1,178 @@
+//! One connection from its first byte to its last.
+
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Poll, ready},
+    time::Duration,
+};
+
+use http::{Request, Response};
+use http_body::Body;
+use hyper::{body::Incoming, server::conn::http1};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+use super::{
+    Settings,
+    progress::{Phase, Progress},
+    service::bridge,
+    wire::{Own, Wire},
+};
+use crate::{BoxError, domain::Peer, telemetry::RouteMetrics};
+
+/// What all connections of a listener have in common.
+#[derive(Debug)]
+pub(super) struct Common {
+    http: http1::Builder,
+    settings: Settings,
+    /// Answers of ours belong to no route.
+    unmatched: RouteMetrics,
+    /// Cancelled when connections are to end after the request that they serve.
+    pub(super) drain: CancellationToken,
+}
+
+/// Why a connection is not hyper's any more.
+#[derive(Debug)]
+enum Left {
+    /// hyper is done with it.
+    Done(hyper::Result<()>),
+    /// A deadline passed in this phase.
+    Expired(Phase),
+    Refused,
+}
+
+/// hyper's least bound of its buffer.
+const LEAST_BUFFER: usize = 8192;
+
+/// Serves the requests of a connection until it is closed, by either side.
+///
+/// Cancel safe in this sense: dropped at any point it closes the connection, and with it the
+/// futures of what is being served.
+pub(super) async fn serve<T, S, B>(
+    stream: T,
+    peer: Peer,
+    services: watch::Receiver<S>,
+    common: Arc<Common>,
+) where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>,
+    S: Clone + Send + Sync + 'static,
+    B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    let Common { http, settings, unmatched, drain } = &*common;
+    let began = Instant::now();
+    let progress = Progress::default();
+    let wire = Wire::new(stream, progress.clone(), settings.canned.clone());
+    let service = bridge(services, peer, progress.clone());
+    let mut connection = http.serve_connection(TokioIo::new(wire), service).with_upgrades();
+
+    let mut drained = pin!(drain.cancelled());
+    let mut is_draining = false;
+    let mut deadline = began + settings.header_timeout;
+    let mut alarm = pin!(sleep_until(deadline));
+    let mut changes = progress.changes();
+
+    let left = poll_fn(|cx| {
+        loop {
+            // First of all, so that a request that came before the drain is still served.
+            if let Poll::Ready(result) = Pin::new(&mut connection).poll(cx) {
+                return Poll::Ready(Left::Done(result));
+            }
+            if !is_draining && drained.as_mut().poll(cx).is_ready() {
+                is_draining = true;
+                Pin::new(&mut connection).graceful_shutdown();
+                continue;
+            }
+            let phase = progress.phase();
+            let patience = match phase {
+                Phase::Idle => settings.keep_alive,
+                Phase::Head => settings.header_timeout,
+                Phase::Serving => return Poll::Pending,
+                Phase::Refused => return Poll::Ready(Left::Refused),
+            };
+            if changes != progress.changes() {
+                changes = progress.changes();
+                deadline = Instant::now() + patience;
+            }
+            // An alarm that is set too early only costs a look; so a busy connection leaves it
+            // alone instead of setting it twice a request.
+            if deadline < alarm.deadline() || alarm.is_elapsed() {
+                alarm.as_mut().reset(deadline);
+            }
+            ready!(alarm.as_mut().poll(cx));
+            if alarm.deadline() >= deadline {
+                return Poll::Ready(Left::Expired(phase));
+            }
+        }
+    })
+    .await;
+
+    // The connection went to whoever upgraded it.
+    let Some(parts) = connection.into_parts() else { return };
+    let mut wire = parts.io.into_inner();
+    drop(parts.service);
+    match &left {
+        Left::Done(Ok(())) | Left::Expired(Phase::Serving | Phase::Refused) => {}
+        // Nobody is asking, so nobody is told.
+        Left::Expired(Phase::Idle) => return,
+        Left::Expired(Phase::Head) => wire.answer(Own::RequestTimeout),
+        Left::Refused => wire.answer(Own::BadRequest),
+        // The preface of HTTP/2 is the one mistake that hyper does not answer.
+        Left::Done(Err(error)) if error.is_parse() && progress.phase() != Phase::Serving => {
+            wire.answer(Own::BadRequest);
+        }
+        Left::Done(Err(error)) => {
+            tracing::debug!(peer = %peer.0, error = error as &dyn std::error::Error, "connection failed");
+        }
+    }
+    if let Some(own) = wire.own() {
+        unmatched.request_ended(own.outcome(), began.elapsed());
+        tracing::debug!(peer = %peer.0, outcome = own.outcome().label(), "request refused");
+    }
+    // Whether the client is still there to read it is its own affair.
+    drop(close(wire, settings.linger).await);
+}
+
+/// Writes what is due and closes our side, then reads until the client has closed its own: a
+/// socket that is closed with bytes unread resets the connection, and the client may lose an
+/// answer that it has not read yet.
+async fn close<T>(mut wire: Wire<T>, linger: Duration) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let closing = async {
+        wire.shutdown().await?;
+        let mut discarded = [0; 4096];
+        while !wire.is_read_closed() && wire.read(&mut discarded).await? > 0 {}
+        Ok(())
+    };
+    timeout(linger, closing).await.unwrap_or(Ok(()))
+}
+
+// === impl Common ===
+
+impl Common {
+    pub(super) fn new(settings: Settings) -> Self {
+        let mut http = http1::Builder::new();
+        http.half_close(true)
+            .header_read_timeout(None)
+            .max_header_size(settings.max_header_size)
+            .max_buf_size(settings.max_header_size.max(LEAST_BUFFER));
+        Self {
+            http,
+            settings,
+            unmatched: RouteMetrics::unmatched(),
+            drain: CancellationToken::new(),
+        }
+    }
+}

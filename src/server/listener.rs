@@ -1,0 +1,192 @@
+//! The listening socket: who gets in, when, and how it ends.
+
+use std::{
+    convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration,
+};
+
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::{JoinError, JoinSet},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use tower::Service;
+
+use super::{
+    Drain, Settings,
+    connection::{self, Common},
+};
+use crate::{BoxError, domain::Peer, telemetry};
+
+/// A bound listener. The kernel completes connections from now on; they are served by
+/// [`serve`](Self::serve).
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    local_address: SocketAddr,
+    settings: Settings,
+}
+
+/// How the drain went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Whether every connection came to its end by itself.
+    pub finished: bool,
+    /// Connections that were cut off.
+    pub open: usize,
+}
+
+/// Connections that wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
+const BACKLOG: u32 = 4096;
+
+/// A pause after failures to accept. Most are a lack of descriptors, which only time mends.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    length: Duration,
+    until: Instant,
+}
+
+/// Waits for a place, and then for a connection to give it to.
+///
+/// Cancel safe: a connection is taken in the last step only.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+    pause: &Pause,
+) -> io::Result<(OwnedSemaphorePermit, TcpStream, Peer)> {
+    sleep_until(pause.until).await;
+    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, peer) = listener.accept().await?;
+    // It fails for connections that are gone already, as their first read will tell.
+    stream.set_nodelay(true).ok();
+    Ok((place, stream, Peer(peer)))
+}
+
+/// A panic ends its own connection only, but nobody may miss it.
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(error = &error as &dyn std::error::Error, "connection panicked");
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Binds the address. Must be called within a runtime.
+    pub fn bind(settings: Settings) -> io::Result<Self> {
+        let socket = match settings.address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Connections of a former process, still in TIME_WAIT, must not keep the address.
+        socket.set_reuseaddr(true)?;
+        socket.bind(settings.address)?;
+        let listener = socket.listen(BACKLOG)?;
+        let local_address = listener.local_addr()?;
+        Ok(Self { listener, local_address, settings })
+    }
+
+    /// Where it listens, with the port that was picked.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    /// Serves connections until `shutdown` resolves, then drains.
+    ///
+    /// Each request goes to the service that `services` holds at that moment, so a reload sends
+    /// the next one there: requests in flight end where they began.
+    ///
+    /// Draining: for [`Drain::delay`] all goes on as before. Then the listener closes, idle
+    /// connections close, the others close after their answer, which says so. What is not over
+    /// within [`Drain::timeout`] is cut off.
+    ///
+    /// Dropping the future cuts everything off at once.
+    pub async fn serve<S, B>(
+        self,
+        services: watch::Receiver<S>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Drained
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>,
+        S: Clone + Send + Sync + 'static,
+        B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let Self { listener, local_address, settings } = self;
+        let Drain { delay, timeout: patience } = settings.drain;
+        let places = Arc::new(Semaphore::new(settings.max_connections));
+        let common = Arc::new(Common::new(settings));
+        let mut connections = JoinSet::new();
+        let mut pause = Pause::default();
+        let mut stop = pin!(async {
+            shutdown.await;
+            sleep(delay).await;
+        });
+
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(ended) = connections.join_next() => {
+                    report(ended);
+                    continue;
+                }
+                accepted = accept(&listener, &places, &pause) => accepted,
+            };
+            match accepted {
+                Ok((place, stream, peer)) => {
+                    pause = Pause::default();
+                    let serving =
+                        connection::serve(stream, peer, services.clone(), Arc::clone(&common));
+                    connections.spawn(async move {
+                        let _place = place;
+                        let _counted = telemetry::connection_opened();
+                        serving.await;
+                    });
+                }
+                Err(error) => {
+                    telemetry::accept_failed();
+                    tracing::warn!(%local_address, %error, "connection not accepted");
+                    // A connection that was given up while it waited says nothing of the next one.
+                    if error.kind() != io::ErrorKind::ConnectionAborted {
+                        pause = pause.longer();
+                    }
+                }
+            }
+        }
+
+        drop(listener);
+        common.drain.cancel();
+        let finished = timeout(patience, async {
+            while let Some(ended) = connections.join_next().await {
+                report(ended);
+            }
+        })
+        .await
+        .is_ok();
+        let open = connections.len();
+        connections.shutdown().await;
+        Drained { finished, open }
+    }
+}
+
+// === impl Pause ===
+
+impl Pause {
+    const FIRST: Duration = Duration::from_millis(10);
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    /// Twice as long as this one, from now on.
+    fn longer(self) -> Self {
+        let length = (self.length * 2).clamp(Self::FIRST, Self::LONGEST);
+        Self { length, until: Instant::now() + length }
+    }
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self { length: Duration::ZERO, until: Instant::now() }
+    }
+}
