@@ -15,9 +15,9 @@
 //! | 7     | [`telemetry`] | the name of every metric and log event       | who counts                |
 //! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
 
+pub mod admin;
 pub mod arbiter;
 pub mod gateway;
-pub mod admin;
 pub mod server;
 
 pub mod ledger;

@@ -11,7 +11,11 @@ use super::{
     Arbiter, Attempt, Call, Execution, Refusal, Verdict,
     flight::{Ending, Follower, Phase, Place},
 };
-use crate::{domain::Record, ledger::KeyState};
+use crate::{
+    domain::Record,
+    ledger::KeyState,
+    telemetry::{self, RouteMetrics},
+};
 
 /// What a follower learned.
 enum Followed<L> {
@@ -67,6 +71,8 @@ impl Arbiter {
         if follower.ahead >= self.0.limits.max_waiters_per_key {
             return Followed::Verdict(Verdict::Refused(Refusal::TooManyWaiters));
         }
+        let _waiter = call.metrics.waiter();
+        let _waited = Waited { metrics: &call.metrics, started: Instant::now() };
         loop {
             let (phase, changed) = follower.look();
             let must_wait_for_verdict = match phase {
@@ -93,6 +99,18 @@ impl Arbiter {
                 None => return Followed::Verdict(Verdict::Refused(Refusal::InProgress)),
             }
         }
+    }
+}
+
+/// Records how long a follower waited, whether it was answered or left.
+struct Waited<'a> {
+    metrics: &'a RouteMetrics,
+    started: Instant,
+}
+
+impl Drop for Waited<'_> {
+    fn drop(&mut self) {
+        self.metrics.ledger_phase(telemetry::Phase::Wait, self.started.elapsed());
     }
 }
 

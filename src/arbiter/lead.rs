@@ -12,6 +12,7 @@ use super::{
 use crate::{
     domain::{Cause, StoredResponse},
     ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError},
+    telemetry::{Phase, Transition},
 };
 
 /// Why an execution was given up before it ended by itself.
@@ -39,7 +40,12 @@ impl Arbiter {
         let (verdict, unstored) = match self.begin(&call, wait_until).await {
             Ok(Begun::Owner(hold)) => {
                 leader.owned(&call.fingerprint);
-                self.execute(&call, hold, execute).await
+                let _in_flight = call.metrics.key_in_flight();
+                let attempt = Some((hold.attempt(), hold.token()));
+                call.log(Transition::Acquired, attempt);
+                let ended = self.execute(&call, hold, execute).await;
+                call.log(Transition::Released, attempt);
+                ended
             }
             Ok(Begun::Completed(record)) => {
                 self.0.cache.insert(call.key, &record);
@@ -65,7 +71,10 @@ impl Arbiter {
             takeover: call.policy.takeover,
             wait_until,
         };
-        self.0.ledger.begin(begin).await
+        let started = Instant::now();
+        let begun = self.0.ledger.begin(begin).await;
+        call.metrics.ledger_phase(Phase::Begin, started.elapsed());
+        begun
     }
 
     /// Races the execution against the lease, then stores how it ended.
@@ -92,10 +101,13 @@ impl Arbiter {
             }
             // Here the execution is dropped, and with it the connection to the upstream.
         };
-        match execution {
+        let started = Instant::now();
+        let ended = match execution {
             Ok(execution) => self.settle(call, hold, execution).await,
             Err(given_up) => refused(give_up(call, hold, &given_up).await),
-        }
+        };
+        call.metrics.ledger_phase(Phase::Commit, started.elapsed());
+        ended
     }
 
     /// Stores the end; the client is answered only after this.

@@ -19,14 +19,14 @@ struct Inner {
 
 /// Bytes reserved from a [`Budget`], given back on drop.
 #[derive(Debug)]
-pub struct Reserved {
+pub(super) struct Reserved {
     budget: Budget,
     bytes: u64,
 }
 
 /// The budget has no room for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exhausted;
+pub(super) struct Exhausted;
 
 // === impl Budget ===
 

@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn paths_that_servers_read_differently_are_ambiguous() {
-        for path in ["/a/../b", "/./a", "/a/..", "//a", "/a//b", "/a%2Fb", "/a%2fb", "/a/%2e%2e/b"] {
+        for path in ["/a/../b", "/./a", "/a/..", "//a", "/a//b", "/a%2Fb", "/a%2fb", "/a/%2e%2e/b"]
+        {
             assert!(ambiguity(&decoded(path)).is_some(), "{path}");
         }
         for path in ["/", "/a/", "/a.b/..c", "/a%20b", "*", "/...", "/%"] {

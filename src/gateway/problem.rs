@@ -141,10 +141,9 @@ impl Problem {
         let code = self.code;
         let new_key_safe = code.is_new_key_safe();
         let detail = match self.known {
-            Some(_) if !new_key_safe => Cow::Owned(format!(
-                "{} A new key can run the operation twice.",
-                self.detail
-            )),
+            Some(_) if !new_key_safe => {
+                Cow::Owned(format!("{} A new key can run the operation twice.", self.detail))
+            }
             Some(_) | None => Cow::Borrowed(&*self.detail),
         };
         let document = Document {

@@ -68,7 +68,12 @@ fn without_port(host: &str) -> &str {
 
 /// Whether a `Host` value could be the authority of a URI (RFC 9112 section 3.2).
 pub(super) fn is_valid_host(value: &[u8]) -> bool {
-    value.is_empty() || Uri::try_from(value).is_ok_and(|uri| uri.authority().is_some_and(|found| found.as_str().len() == value.len() && !found.as_str().contains('@')))
+    value.is_empty()
+        || Uri::try_from(value).is_ok_and(|uri| {
+            uri.authority().is_some_and(|found| {
+                found.as_str().len() == value.len() && !found.as_str().contains('@')
+            })
+        })
 }
 
 #[cfg(test)]

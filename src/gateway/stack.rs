@@ -208,10 +208,13 @@ impl Gateway {
             return Err(Problem::new(Code::BadRequest, Known::NotSent, detail));
         }
         // Before key and scope are read: what belongs to the connection names nobody.
-        headers::strip_request(fields, match &route.handler {
-            Handler::Plain(_) => headers::Upgrade::Websocket,
-            Handler::Keyed(_) => headers::Upgrade::Remove,
-        });
+        headers::strip_request(
+            fields,
+            match &route.handler {
+                Handler::Plain(_) => headers::Upgrade::Websocket,
+                Handler::Keyed(_) => headers::Upgrade::Remove,
+            },
+        );
         headers::strip_forged(fields);
         if let Some(peer) = peer {
             headers::forwarded_by(fields, &peer);
@@ -271,9 +274,7 @@ fn unkeyed(error: UpstreamError) -> Problem {
         UpstreamError::RequestBody(cause) if cause.is::<TooSlow>() => {
             (Code::RequestTimeout, "The body paused for too long.")
         }
-        UpstreamError::RequestBody(_) => {
-            (Code::BadRequest, "The body broke off or is malformed.")
-        }
+        UpstreamError::RequestBody(_) => (Code::BadRequest, "The body broke off or is malformed."),
     };
     Problem::new(code, Known::NotSent, detail).without_key()
 }

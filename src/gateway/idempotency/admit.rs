@@ -79,12 +79,12 @@ where
         .budget
         .reserve(needed)
         .map_err(|_| overloaded("Too many bytes of bodies are held."))?;
-    let body = tokio::time::timeout(settings.body_timeout, read(body, settings))
-        .await
-        .map_err(|_| {
+    let body = tokio::time::timeout(settings.body_timeout, read(body, settings)).await.map_err(
+        |_| {
             let detail = format!("The body did not arrive within {:?}.", settings.body_timeout);
             Problem::new(Code::RequestTimeout, Known::NotSent, detail)
-        })??;
+        },
+    )??;
     reserved.shrink_to((body.len() as u64).saturating_add(settings.max_stored_body));
 
     let key_id = KeyId::new(shared.secret.as_deref(), &settings.namespace, &scope, &key);

@@ -10,7 +10,7 @@ use crate::{
     gateway::{
         RequestId, ResponseBody,
         headers::IDEMPOTENCY_EXPIRES,
-        problem::{Problem, refuse, STRIPE_SHOULD_RETRY},
+        problem::{Problem, STRIPE_SHOULD_RETRY, refuse},
     },
     telemetry::Outcome,
 };

@@ -54,11 +54,8 @@ where
         Err(error) => return failed(&error),
     };
     headers::strip_response(&mut parts.headers, parts.status);
-    let kept = headers::storable(
-        parts.headers.clone(),
-        &settings.replay_header,
-        &settings.drop_headers,
-    );
+    let kept =
+        headers::storable(parts.headers.clone(), &settings.replay_header, &settings.drop_headers);
     let (stored, live) = match captured {
         Captured::Whole(bytes) => (StoredBody::Kept(bytes.clone()), ResponseBody::whole(bytes)),
         Captured::Larger(first, rest) => (StoredBody::TooLarge, ResponseBody::resumed(first, rest)),

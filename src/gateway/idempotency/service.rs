@@ -83,7 +83,8 @@ where
                 // Only the service that `poll_ready` saw is ready. It goes into the future; its
                 // clone, which is not, stays behind.
                 let clone = self.inner.clone();
-                let ready = Self { inner: std::mem::replace(&mut self.inner, clone), ..self.clone() };
+                let ready =
+                    Self { inner: std::mem::replace(&mut self.inner, clone), ..self.clone() };
                 Kind::Keyed(Box::pin(ready.keyed(request, key)))
             }
             Err(problem) => {

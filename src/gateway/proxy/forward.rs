@@ -272,3 +272,9 @@ impl fmt::Debug for Call {
         f.debug_struct("Call").field("method", &self.head.method).finish_non_exhaustive()
     }
 }
+
+impl From<bytes::Bytes> for RequestBody {
+    fn from(bytes: bytes::Bytes) -> Self {
+        Self::full(bytes)
+    }
+}
