@@ -7,10 +7,13 @@
 //!
 //! | floor | room          | knows                                        | does not know             |
 //! |-------|---------------|----------------------------------------------|---------------------------|
+//! | 3     | [`config`]    | the file, its lines, its mistakes            | which ledger is behind    |
 //! | 4     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
 //! | 5     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
 //! | 6     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
 //! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
+
+pub mod config;
 
 pub mod ledger;
 
