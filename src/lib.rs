@@ -9,6 +9,7 @@
 //! |-------|---------------|----------------------------------------------|---------------------------|
 //! | 3     | [`server`]    | listeners, connections, what HTTP refuses    | which ledger is behind    |
 //! | 3     | [`admin`]     | probes, the metrics endpoint                 | which ledger is behind    |
+//! | 3     | [`config`]    | the file, its lines, its mistakes            | which ledger is behind    |
 //! | 4     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
 //! | 5     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
 //! | 6     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
@@ -16,9 +17,12 @@
 //! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
 
 pub mod admin;
-pub mod arbiter;
-pub mod gateway;
+pub mod config;
 pub mod server;
+
+pub mod gateway;
+
+pub mod arbiter;
 
 pub mod ledger;
 
