@@ -1,9 +1,9 @@
 //! Where log lines go: JSON or text on stderr, through a writer that never blocks a request.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use tracing::level_filters::LevelFilter;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// How and how much to log.
@@ -50,18 +50,24 @@ const BUFFERED_LINES: usize = 65_536;
 /// Starts logging. Call once per process.
 pub fn init(settings: Settings) -> Result<Guard, InitError> {
     let ansi = settings.format == Format::Text && std::io::stderr().is_terminal();
-    let (writer, worker) = NonBlockingBuilder::default()
-        .lossy(true)
-        .buffered_lines_limit(BUFFERED_LINES)
-        .thread_name("log")
-        .finish(std::io::stderr());
-    let dropped = DroppedLines(Some(writer.error_counter()));
+    let (writer, guard) = writer(std::io::stderr(), BUFFERED_LINES);
     let dispatch = dispatch(settings, writer, ansi);
     tracing::dispatcher::set_global_default(dispatch).map_err(|_| InitError::AlreadyInstalled)?;
-    Ok(Guard { _worker: worker, dropped })
+    Ok(guard)
 }
 
-fn dispatch<W>(settings: Settings, writer: W, ansi: bool) -> tracing::Dispatch
+/// A writer to `sink` that lets at most `lines` wait and drops the others.
+pub(super) fn writer(sink: impl Write + Send + 'static, lines: usize) -> (NonBlocking, Guard) {
+    let (writer, worker) = NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(lines)
+        .thread_name("log")
+        .finish(sink);
+    let dropped = DroppedLines(Some(writer.error_counter()));
+    (writer, Guard { _worker: worker, dropped })
+}
+
+pub(super) fn dispatch<W>(settings: Settings, writer: W, ansi: bool) -> tracing::Dispatch
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {

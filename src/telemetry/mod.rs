@@ -13,6 +13,8 @@ pub mod names;
 mod outcome;
 mod process;
 mod recorder;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     access::Access,

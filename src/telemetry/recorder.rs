@@ -27,7 +27,7 @@ pub fn install(dropped: DroppedLines) -> Result<Metrics, InstallError> {
     ::metrics::set_global_recorder(recorder).map_err(|_| InstallError::AlreadyInstalled)?;
     describe::describe();
     metrics::register();
-    Ok(Metrics { handle, process: Process::new(), dropped })
+    Ok(Metrics::new(handle, dropped))
 }
 
 pub(super) fn recorder() -> PrometheusRecorder {
@@ -40,6 +40,10 @@ pub(super) fn recorder() -> PrometheusRecorder {
 // === impl Metrics ===
 
 impl Metrics {
+    pub(super) fn new(handle: PrometheusHandle, dropped: DroppedLines) -> Self {
+        Self { handle, process: Process::new(), dropped }
+    }
+
     /// The content type of [`render`](Self::render)'s text.
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
