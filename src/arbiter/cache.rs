@@ -8,7 +8,7 @@ use crate::domain::{BootInstant, Clock, KeyId, Record};
 
 /// Bounded in bytes. Holds completed records only: no other state of a key is final.
 pub(super) struct ReplayCache {
-    records: Option<Cache<KeyId, Cached, ByWeight>>,
+    records: Cache<KeyId, Cached, ByWeight>,
     clock: Clock,
 }
 
@@ -28,29 +28,30 @@ impl ReplayCache {
     pub(super) fn new(capacity: u64, clock: Clock) -> Self {
         // For an average answer of a kilobyte; only sizes the tables.
         let items = usize::try_from(capacity / 1024).unwrap_or(usize::MAX).max(1);
-        let records = (capacity > 0).then(|| Cache::with_weighter(items, capacity, ByWeight));
-        Self { records, clock }
+        Self { records: Cache::with_weighter(items, capacity, ByWeight), clock }
     }
 
     pub(super) fn get(&self, key: &KeyId) -> Option<Arc<Record>> {
-        let records = self.records.as_ref()?;
-        let Cached { record, until } = records.get(key)?;
+        let Cached { record, until } = self.records.get(key)?;
         if self.clock.boot() < until {
             return Some(record);
         }
-        records.remove(key);
+        self.records.remove(key);
         None
     }
 
     pub(super) fn insert(&self, key: KeyId, record: &Arc<Record>) {
-        let Some(records) = &self.records else { return };
         let remaining = record.expires_at.since(self.clock.wall());
         let until = self.clock.boot().after(remaining);
-        records.insert(key, Cached { record: Arc::clone(record), until });
+        self.records.insert(key, Cached { record: Arc::clone(record), until });
     }
 
     pub(super) fn weight(&self) -> u64 {
-        self.records.as_ref().map_or(0, Cache::weight)
+        self.records.weight()
+    }
+
+    pub(super) fn resize(&self, capacity: u64) {
+        self.records.set_capacity(capacity);
     }
 }
 

@@ -1,6 +1,9 @@
 //! One request's way to its verdict: cache, flight, ledger.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    sync::{Arc, atomic::Ordering},
+};
 
 use tokio::{
     sync::oneshot,
@@ -68,7 +71,7 @@ impl Arbiter {
         wait_until: Option<Instant>,
         follower: Follower,
     ) -> Followed<L> {
-        if follower.ahead >= self.0.limits.max_waiters_per_key {
+        if follower.ahead >= self.0.max_waiters_per_key.load(Ordering::Relaxed) {
             return Followed::Verdict(Verdict::Refused(Refusal::TooManyWaiters));
         }
         let _waiter = call.metrics.waiter();

@@ -62,6 +62,12 @@ impl Arbiter {
     }
 
     async fn begin(&self, call: &Call, wait_until: Option<Instant>) -> Result<Begun, LedgerError> {
+        if self.0.stopping.is_cancelled() {
+            return Err(LedgerError::Unavailable {
+                reason: "the gateway stops".to_owned(),
+                source: None,
+            });
+        }
         let begin = Begin {
             key: call.key,
             subject: Arc::clone(&call.subject),

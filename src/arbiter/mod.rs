@@ -15,7 +15,13 @@ mod policy;
 mod tests;
 mod verdict;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -44,10 +50,10 @@ struct Inner {
     ledger: Arc<dyn Ledger>,
     flights: Arc<Flights>,
     cache: ReplayCache,
-    limits: Limits,
+    max_waiters_per_key: AtomicUsize,
     /// Every attempt from before it asks the ledger until its end is stored.
     attempts: TaskTracker,
-    /// Ends what a drain did not wait for.
+    /// Ends attempts before their time.
     stopping: CancellationToken,
 }
 
@@ -59,10 +65,16 @@ impl Arbiter {
             ledger,
             flights: Arc::default(),
             cache: ReplayCache::new(limits.replay_cache, clock),
-            limits,
+            max_waiters_per_key: AtomicUsize::new(limits.max_waiters_per_key),
             attempts: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }))
+    }
+
+    /// Changes the bounds for what comes; who waits goes on waiting.
+    pub fn resize(&self, limits: Limits) {
+        self.0.max_waiters_per_key.store(limits.max_waiters_per_key, Ordering::Relaxed);
+        self.0.cache.resize(limits.replay_cache);
     }
 
     /// Attempts that run now, those whose client has left included.
@@ -75,20 +87,19 @@ impl Arbiter {
         self.0.cache.weight()
     }
 
-    /// Waits up to `timeout` for running attempts to end and be stored; aborts the rest, whose
-    /// keys become *unknown* if the upstream may have seen them. Returns how many were aborted.
+    /// Waits until no attempt runs: every end is stored, or given up. Cancel safe.
     ///
-    /// The caller stops admitting requests first.
-    pub async fn drain(&self, timeout: Duration) -> usize {
-        let Inner { attempts, stopping, .. } = &*self.0;
-        attempts.close();
-        if tokio::time::timeout(timeout, attempts.wait()).await.is_ok() {
-            return 0;
-        }
-        let left = attempts.len();
-        stopping.cancel();
-        attempts.wait().await;
-        left
+    /// The caller stops admitting requests first, or there may be no such moment.
+    pub async fn idle(&self) {
+        self.0.attempts.close();
+        self.0.attempts.wait().await;
+    }
+
+    /// Aborts what runs: a key that the upstream may have seen becomes *unknown*, another is
+    /// freed. What comes later is refused. Returns how many attempts ran.
+    pub fn abort(&self) -> usize {
+        self.0.stopping.cancel();
+        self.in_flight()
     }
 }
 
@@ -96,7 +107,6 @@ impl fmt::Debug for Arbiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arbiter")
             .field("ledger", &self.0.ledger)
-            .field("limits", &self.0.limits)
             .field("in_flight", &self.in_flight())
             .finish_non_exhaustive()
     }
