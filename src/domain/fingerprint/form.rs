@@ -14,6 +14,8 @@ struct Pair<'a> {
     name: Cow<'a, [u8]>,
     /// `None` without an equals sign: some upstreams read that as null, and not as empty.
     value: Option<Cow<'a, [u8]>>,
+    /// How much of the name says which pairs must keep their order among each other.
+    group: usize,
 }
 
 // === impl Form ===
@@ -28,7 +30,7 @@ impl<'a> Form<'a> {
         let pairs = body.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
         let mut pairs = pairs.map(Pair::read).collect::<Option<Vec<_>>>()?;
         // Stable: the order among the values of one name counts.
-        pairs.sort_by(|a, b| a.group().cmp(b.group()));
+        pairs.sort_by(|a, b| a.name[..a.group].cmp(&b.name[..b.group]));
         Some(Self(pairs))
     }
 
@@ -54,17 +56,19 @@ impl<'a> Pair<'a> {
             Some(value) => Some(decoded(value)?),
             None => None,
         };
-        Some(Self { name: decoded(name)?, value })
+        let name = decoded(name)?;
+        let group = group(&name);
+        Some(Self { name, value, group })
     }
+}
 
-    /// Pairs of one group keep their order: those of one name, and those that fill one list.
-    ///
-    /// In `items[][id]=1&items[][count]=2&items[][id]=3` the place of the count says which item it
-    /// belongs to, so everything under `items[]` is one group.
-    fn group(&self) -> &[u8] {
-        let list = self.name.windows(2).position(|two| two == b"[]");
-        &self.name[..list.unwrap_or(self.name.len())]
-    }
+/// Pairs whose names begin with the same group keep their order: those of one name, and those that
+/// fill one list.
+///
+/// In `items[][id]=1&items[][count]=2&items[][id]=3` the place of the count says which item it
+/// belongs to, so everything under `items[]` is one group.
+fn group(name: &[u8]) -> usize {
+    name.windows(2).position(|two| two == b"[]").unwrap_or(name.len())
 }
 
 fn is_form(content_type: &[u8]) -> bool {

@@ -48,6 +48,22 @@ pub struct Subject {
 
 const LABEL: &str = "oncegate fingerprint";
 
+// === impl Fingerprint ===
+
+impl Fingerprint {
+    /// Whether `subject`, whose fingerprint this is, is the request that `stored` was made of.
+    ///
+    /// The same as [`Subject::matches`], but the request is hashed again only where the stored
+    /// recipe is another one.
+    pub fn is_retry_of(&self, stored: &Self, subject: &Subject) -> bool {
+        if self.recipe.version == Recipe::VERSION && self.recipe == stored.recipe {
+            self.digest == stored.digest
+        } else {
+            subject.matches(stored)
+        }
+    }
+}
+
 // === impl Subject ===
 
 impl Subject {

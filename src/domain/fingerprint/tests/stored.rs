@@ -13,12 +13,26 @@ fn a_retry_is_compared_by_the_recipe_of_the_first_request() {
     assert!(subject("a").matches(&stored) && !subject("b").matches(&stored));
 }
 
+#[test]
+fn a_fingerprint_at_hand_tells_a_retry_as_hashing_anew_does() {
+    let recipes = [recipe(BodyMode::Raw), recipe(BodyMode::Json { ignore: vec![] })];
+    let bodies = ["[1]", "[ 1]", "[2]"];
+    for (now, then) in recipes.iter().flat_map(|now| recipes.iter().map(move |then| (now, then))) {
+        for (first, retry) in bodies.iter().flat_map(|a| bodies.iter().map(move |b| (*a, *b))) {
+            let (stored, retry) = (subject(first).fingerprint(then), subject(retry));
+            let at_hand = retry.fingerprint(now);
+            assert_eq!(at_hand.is_retry_of(&stored, &retry), retry.matches(&stored));
+        }
+    }
+}
+
 // R56
 #[test]
 fn a_recipe_of_an_unknown_version_matches_nothing() {
     let newer = Recipe { version: Recipe::VERSION + 1, ..(*recipe(BodyMode::Raw)).clone() };
     let stored = subject("a").fingerprint(&Arc::new(newer));
     assert!(!subject("a").matches(&stored));
+    assert!(!stored.is_retry_of(&stored, &subject("a")));
 }
 
 #[test]
