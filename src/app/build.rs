@@ -94,11 +94,7 @@ pub(super) fn server(config: &Config) -> server::Settings {
     }
 }
 
-pub(super) fn shared(
-    config: &Config,
-    arbiter: Arbiter,
-    gateway: Arc<str>,
-) -> Shared {
+pub(super) fn shared(config: &Config, arbiter: Arbiter, gateway: Arc<str>) -> Shared {
     let limits = &config.limits;
     Shared {
         arbiter,
@@ -228,7 +224,8 @@ fn responses(table: &crate::config::Responses) -> Responses {
     let exact = table.exact.iter().fold(Responses::default(), |responses, (&status, &what)| {
         responses.status(status, meaning(what))
     });
-    table.classes.iter().fold(exact, |responses, (&class, &what)| {
-        responses.class(class, meaning(what))
-    })
+    table
+        .classes
+        .iter()
+        .fold(exact, |responses, (&class, &what)| responses.class(class, meaning(what)))
 }

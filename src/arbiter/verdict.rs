@@ -117,14 +117,7 @@ pub enum Refusal {
 impl Call {
     /// Whether this request is the one that `stored` was made of.
     pub(super) fn matches(&self, stored: &Fingerprint) -> bool {
-        // The configuration rarely changes: the digest at hand is nearly always by this recipe.
-        let same_recipe = Arc::ptr_eq(&self.fingerprint.recipe, &stored.recipe)
-            || self.fingerprint.recipe == stored.recipe;
-        if same_recipe {
-            self.fingerprint.digest == stored.digest
-        } else {
-            self.subject.matches(stored)
-        }
+        self.fingerprint.is_retry_of(stored, &self.subject)
     }
 
     /// Logs a transition of the key's lock; `attempt` once it is ours.
