@@ -7,3 +7,4 @@ mod keep_alive;
 mod race;
 mod streaming;
 mod support;
+mod upgrade;
