@@ -28,7 +28,7 @@ enum Kind {
     Held(Held),
 }
 
-struct Stream {
+pub(super) struct Stream {
     /// Read ahead by [`RequestBody::gather`].
     first: Option<Frame<Bytes>>,
     rest: UnsyncBoxBody<Bytes, BoxError>,
@@ -145,7 +145,7 @@ impl Body for RequestBody {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
             Kind::Stream(stream) => stream.size_hint(),
-            Kind::Held(held) => held.size.clone(),
+            Kind::Held(held) => held.size,
         }
     }
 }

@@ -49,6 +49,13 @@ pub(super) enum Failure {
     Final(UpstreamError),
 }
 
+/// What the wait for an answer came to.
+enum Waited {
+    Answered(Result<Response<Incoming>, TrySendError<Request<RequestBody>>>),
+    Ended,
+    TimedOut,
+}
+
 /// A timer that is moved without touching the runtime's timers, as long as it moves forward.
 struct Deadline {
     at: Instant,
@@ -92,11 +99,15 @@ impl Link {
         // Only `drive` can make it ready, so it needs no waker; and without one the runtime must
         // not make it wait for its turn.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
-        let answered = poll_fn(|cx| {
+        let waited = poll_fn(|cx| {
             drive(&mut self.connection, &mut self.end, cx);
             let mut unwoken = Context::from_waker(Waker::noop());
             if let Poll::Ready(answered) = answer.as_mut().poll(&mut unwoken) {
-                return Poll::Ready(Some(answered));
+                return Poll::Ready(Waited::Answered(answered));
+            }
+            // A connection that was closed while idle ends without taking the request.
+            if self.end.is_some() {
+                return Poll::Ready(Waited::Ended);
             }
             loop {
                 if self.deadline.poll(cx).is_pending() {
@@ -105,18 +116,40 @@ impl Link {
                 let before = std::mem::replace(&mut written, self.wire.written());
                 match renewed {
                     Some(longer) if before != written => self.deadline.set(Instant::now() + longer),
-                    Some(_) | None => return Poll::Ready(None),
+                    Some(_) | None => return Poll::Ready(Waited::TimedOut),
                 }
             }
         })
         .await;
-        match (answered, self.wire.stage()) {
-            (Some(Ok(response)), _) => Ok(response),
-            (Some(Err(error)), stage) => Err(failure(error, stage)),
-            (None, Stage::Written) => Err(Failure::Final(UpstreamError::TimedOut)),
-            (None, Stage::Resting | Stage::Armed | Stage::Lapsed) => Err(Failure::Final(
-                UpstreamError::NotSent("the upstream took nothing before the time was over".into()),
-            )),
+        match waited {
+            Waited::Answered(Ok(response)) => Ok(response),
+            Waited::Answered(Err(error)) => Err(self.failure(error.into_error())),
+            Waited::Ended => match self.end.take() {
+                Some(Err(error)) => Err(self.failure(error)),
+                Some(Ok(())) | None => Err(self.interrupted("the connection ended".into())),
+            },
+            Waited::TimedOut if self.wire.stage() == Stage::Written => {
+                Err(Failure::Final(UpstreamError::TimedOut))
+            }
+            Waited::TimedOut => Err(Failure::Final(UpstreamError::NotSent(
+                "the upstream took nothing before the time was over".into(),
+            ))),
+        }
+    }
+
+    fn failure(&self, error: hyper::Error) -> Failure {
+        if error.is_user() {
+            return Failure::Final(UpstreamError::RequestBody(error.into()));
+        }
+        self.interrupted(error.into())
+    }
+
+    /// The wire alone knows whether anything was sent, not the kind of the error.
+    fn interrupted(&self, error: BoxError) -> Failure {
+        match self.wire.stage() {
+            Stage::Resting | Stage::Armed => Failure::Unwritten(error),
+            Stage::Lapsed => Failure::Final(UpstreamError::Lapsed),
+            Stage::Written => Failure::Final(UpstreamError::Interrupted(error)),
         }
     }
 
@@ -181,18 +214,6 @@ fn drive(
         && let Poll::Ready(result) = Pin::new(connection).poll(cx)
     {
         *end = Some(result);
-    }
-}
-
-fn failure(error: TrySendError<Request<RequestBody>>, stage: Stage) -> Failure {
-    let error = error.into_error();
-    if error.is_user() {
-        return Failure::Final(UpstreamError::RequestBody(error.into()));
-    }
-    match stage {
-        Stage::Resting | Stage::Armed => Failure::Unwritten(error.into()),
-        Stage::Lapsed => Failure::Final(UpstreamError::Lapsed),
-        Stage::Written => Failure::Final(UpstreamError::Interrupted(error.into())),
     }
 }
 

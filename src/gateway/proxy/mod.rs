@@ -12,7 +12,8 @@ mod error;
 mod forward;
 mod link;
 mod pool;
-
+#[cfg(test)]
+mod tests;
 mod upgrade;
 mod wire;
 

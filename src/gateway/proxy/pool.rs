@@ -84,11 +84,6 @@ impl Pool {
         goes_on
     }
 
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.lock().links.len()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
