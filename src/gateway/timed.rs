@@ -96,7 +96,7 @@ mod tests {
         for _ in 0..3 {
             let started = Instant::now();
             let late = async {
-                tokio::time::sleep(TIMEOUT - Duration::from_millis(1)).await;
+                sleep(TIMEOUT - Duration::from_millis(1)).await;
                 pieces.send(Bytes::from_static(b"piece")).await.unwrap();
             };
             let ((), frame) = tokio::join!(late, body.frame());
