@@ -18,6 +18,13 @@ pub(super) struct Checker<'a> {
     pub(super) environment: &'a dyn Environment,
 }
 
+/// What a mistake is about, and where to point at.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    span: Span,
+    path: &'a str,
+}
+
 // === impl Checker ===
 
 impl Checker<'_> {
@@ -25,11 +32,11 @@ impl Checker<'_> {
     pub(super) fn check(self, node: &mut Node, span: Span, path: &str, shape: &Shape) {
         if let Shape::NotBuilt(what) = shape {
             let wrong = format!("{what} is not built yet");
-            return self.reject(node, span, path, &wrong, "leave this field out");
+            return self.reject(node, At { span, path }, &wrong, "leave this field out");
         }
         if node.is_null() {
             let right = format!("leave the field out, or {}", form(shape));
-            return self.reject(node, span, path, "has no value", &right);
+            return self.reject(node, At { span, path }, "has no value", &right);
         }
         match (&mut node.kind, shape) {
             (_, Shape::AnyOf(shapes)) => self.any_of(node, span, path, shapes),
@@ -45,7 +52,10 @@ impl Checker<'_> {
             (Kind::Mapping(entries), Shape::Statuses(words)) => {
                 self.named(entries, path, &Shape::OneOf(words));
             }
-            (Kind::Sequence(items), Shape::List(shape)) => {
+            (Kind::Sequence(items), Shape::Filled(_)) if items.is_empty() => {
+                self.reject(node, At { span, path }, "is empty", &form(shape));
+            }
+            (Kind::Sequence(items), Shape::List(shape) | Shape::Filled(shape)) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     let span = item.span;
                     self.check(item, span, &format!("{path}[{index}]"), shape);
@@ -56,7 +66,7 @@ impl Checker<'_> {
                 Shape::Number(..) | Shape::Flag | Shape::Text(_) | Shape::Secret | Shape::OneOf(_),
             ) => {
                 if let Err((wrong, right)) = self.scalar(scalar, shape) {
-                    self.reject(node, span, path, &wrong, &right);
+                    self.reject(node, At { span, path }, &wrong, &right);
                 }
             }
             (Kind::Mistaken, _) => {}
@@ -69,18 +79,19 @@ impl Checker<'_> {
                 | Shape::OneOf(_)
                 | Shape::Section(_)
                 | Shape::List(_)
+                | Shape::Filled(_)
                 | Shape::Named(_)
                 | Shape::Statuses(_)
                 | Shape::NotBuilt(_),
             ) => {
                 let wrong = format!("is {}", describe(kind));
-                self.reject(node, span, path, &wrong, &form(shape));
+                self.reject(node, At { span, path }, &wrong, &form(shape));
             }
         }
     }
 
-    fn reject(self, node: &mut Node, span: Span, path: &str, wrong: &str, right: &str) {
-        self.notes.mistake(span, path, wrong, right);
+    fn reject(self, node: &mut Node, at: At<'_>, wrong: &str, right: &str) {
+        self.notes.mistake(at.span, at.path, wrong, right);
         node.kind = Kind::Mistaken;
     }
 
@@ -88,7 +99,7 @@ impl Checker<'_> {
     fn any_of(self, node: &mut Node, span: Span, path: &str, shapes: &[Shape]) {
         let fits = |shape: &&Shape| match node.kind {
             Kind::Mapping(_) => matches!(shape, Shape::Section(_)),
-            Kind::Sequence(_) => matches!(shape, Shape::List(_)),
+            Kind::Sequence(_) => matches!(shape, Shape::List(_) | Shape::Filled(_)),
             Kind::Scalar(_) | Kind::Mistaken => false,
         };
         if let Some(shape) = shapes.iter().find(fits) {
@@ -98,7 +109,7 @@ impl Checker<'_> {
         let forms = forms.join(", or ");
         let Kind::Scalar(scalar) = &mut node.kind else {
             let wrong = format!("is {}", describe(&node.kind));
-            return self.reject(node, span, path, &wrong, &forms);
+            return self.reject(node, At { span, path }, &wrong, &forms);
         };
         let mut closest = None;
         for shape in shapes {
@@ -110,11 +121,12 @@ impl Checker<'_> {
             }
         }
         let wrong = closest.unwrap_or_else(|| "cannot be this".to_owned());
-        self.reject(node, span, path, &wrong, &forms);
+        self.reject(node, At { span, path }, &wrong, &forms);
     }
 
     fn section(self, entries: &mut Vec<Entry>, span: Span, path: &str, fields: &'static [Field]) {
         self.duplicates(entries, path);
+        let mut misspelled = Vec::new();
         for entry in entries.iter_mut() {
             let path = join(path, &entry.key);
             let span = entry.span();
@@ -126,16 +138,22 @@ impl Checker<'_> {
                 None => {
                     let known = fields.iter().filter(|field| !field.is_planned());
                     let known: Vec<&str> = known.map(|field| field.key).collect();
-                    let right = match meant(&entry.key, &known) {
+                    let meant = meant(&entry.key, &known);
+                    let right = match meant {
                         Some(meant) => format!("did you mean `{meant}`?"),
                         None => format!("the fields here are {}", one_of(&known, "and")),
                     };
+                    misspelled.extend(meant);
                     self.notes.mistake(entry.key_span, &path, "is not a field", &right);
                 }
             }
         }
         for field in fields {
-            if !entries.iter().any(|entry| entry.key == field.key) {
+            if misspelled.contains(&field.key) {
+                // One mistake is one message.
+                let (key, value) = (field.key.to_owned(), Node { span, kind: Kind::Mistaken });
+                entries.push(Entry { key, key_span: span, value });
+            } else if !entries.iter().any(|entry| entry.key == field.key) {
                 entries.extend(self.left_out(field, span, path));
             }
         }
@@ -195,12 +213,11 @@ impl Checker<'_> {
             Shape::Flag if matches!(value, "true" | "false") => Ok(()),
             Shape::Flag => Err((format!("{shown} is not a truth value"), form(shape))),
             Shape::Text(_) if value.trim().is_empty() => Err(("is empty".to_owned(), form(shape))),
-            Shape::Text(_) => Ok(()),
             Shape::Secret if value.len() < 8 => Err(("is too short".to_owned(), form(shape))),
             Shape::Secret if !value.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 Err(("holds a space or a character that is not ASCII".to_owned(), form(shape)))
             }
-            Shape::Secret => Ok(()),
+            Shape::Text(_) | Shape::Secret => Ok(()),
             Shape::OneOf(words) if words.contains(&value) => Ok(()),
             Shape::OneOf(["embedded"]) if value == "zookeeper" => Err((
                 "this build has only the embedded ledger".to_owned(),
@@ -215,6 +232,7 @@ impl Checker<'_> {
             }
             Shape::Section(_)
             | Shape::List(_)
+            | Shape::Filled(_)
             | Shape::Named(_)
             | Shape::Statuses(_)
             | Shape::AnyOf(_)
@@ -238,8 +256,11 @@ fn form(shape: &Shape) -> String {
             let known: Vec<&str> = known.map(|field| field.key).collect();
             format!("write a block with {}", one_of(&known, "and"))
         }
-        Shape::List(Shape::Text(text)) => format!("write a list in `[ ]`; {}", text.form),
-        Shape::List(_) => "write a list".to_owned(),
+        Shape::List(Shape::Text(text)) | Shape::Filled(Shape::Text(text)) => {
+            let item = text.form.trim_start_matches("write ");
+            format!("write a list in `[ ]`, each item {item}")
+        }
+        Shape::List(_) | Shape::Filled(_) => "write a list of at least one".to_owned(),
         Shape::Named(_) => "write a block of names, each with a block of its own".to_owned(),
         Shape::Statuses(words) => {
             let words = one_of(words, "or");

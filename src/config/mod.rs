@@ -100,12 +100,16 @@ pub fn parse(
 
 /// What `oncegate check` prints about a file that can be used.
 pub fn render_warnings(warnings: &[Warning]) -> String {
-    warnings.iter().map(|warning| format!("{warning}\n")).collect()
+    lines(warnings)
 }
 
 /// What `oncegate check`, and a start that fails, print about a file that cannot be used.
 pub fn render_mistakes(mistakes: &[Mistake]) -> String {
-    mistakes.iter().map(|mistake| format!("{mistake}\n")).collect()
+    lines(mistakes)
+}
+
+fn lines<T: ToString>(remarks: &[T]) -> String {
+    remarks.iter().flat_map(|remark| [remark.to_string(), "\n".to_owned()]).collect()
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
@@ -126,6 +130,3 @@ fn place_of_replacement(text: &str) -> Place {
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     Place { line, column }
 }
-
-#[cfg(test)]
-mod tests;

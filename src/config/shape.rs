@@ -33,6 +33,8 @@ pub(super) enum Shape {
     OneOf(&'static [&'static str]),
     Section(&'static [Field]),
     List(&'static Shape),
+    /// A list that makes no sense without an item.
+    Filled(&'static Shape),
     /// A mapping whose keys are names.
     Named(&'static [Field]),
     /// Statuses and classes of statuses, each with one of these words.

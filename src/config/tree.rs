@@ -220,8 +220,8 @@ fn plain_words(span: Span, anchor: usize, tag: Option<&Tag>) -> Result<(), Broke
         return Err(Broken { span, wrong, right: PLAIN_WORDS });
     }
     match tag {
-        Some(tag) => {
-            let wrong = format!("tags (`{tag}`) are not supported");
+        Some(_) => {
+            let wrong = "tags (`!name`) are not supported".to_owned();
             Err(Broken { span, wrong, right: "leave the tag out" })
         }
         None => Ok(()),

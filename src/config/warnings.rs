@@ -13,7 +13,7 @@ use super::{
 use crate::domain::ScopeSource;
 
 /// Beyond it, a caller's own time limit is over first.
-const LONG_REQUEST: Duration = Duration::from_secs(10 * 60);
+const LONG_REQUEST: Duration = Duration::from_mins(10);
 const LONG_WAIT: Duration = Duration::from_secs(80);
 
 /// Collects warnings with the places of their fields.
@@ -48,10 +48,7 @@ impl Warnings<'_> {
     fn warn(&mut self, path: &[&str], text: &str) {
         let span = place_of(self.tree, path);
         let field = match path {
-            ["routes", index, rest @ ..] => {
-                let rest: String = rest.iter().map(|step| format!(".{step}")).collect();
-                format!("routes[{index}]{rest}")
-            }
+            ["routes", index, rest @ ..] => format!("routes[{index}].{}", rest.join(".")),
             _ => path.join("."),
         };
         self.found.push(Warning::new(self.source, span, &field, text.to_owned()));
@@ -98,7 +95,7 @@ impl Warnings<'_> {
         if let Some(first) = earlier.iter().position(|first| first.matching.covers(&route.matching))
         {
             let text = format!(
-                "this route can never match: `routes[{first}]` gets all its requests; put it first"
+                "this route can never match: `routes[{first}]` gets all its requests; put this one before it"
             );
             self.warn(&["routes", index, "match"], &text);
         }
@@ -191,6 +188,6 @@ fn find<'a>(tree: &'a Node, path: &[&str]) -> Option<(&'a Node, Span)> {
 /// The place of `path`, or of the innermost part of it that is there.
 fn place_of(tree: &Node, path: &[&str]) -> Span {
     let parts = (0..=path.len()).rev();
-    let found = parts.filter_map(|length| find(tree, &path[..length])).next();
+    let found = parts.into_iter().find_map(|length| find(tree, &path[..length]));
     found.map_or(tree.span, |(_, span)| span)
 }

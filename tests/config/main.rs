@@ -5,6 +5,11 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test may panic")]
 
+mod meaning;
+mod mutations;
+mod reload;
+mod support;
+
 use std::{
     collections::BTreeMap,
     fs,

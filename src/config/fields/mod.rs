@@ -34,8 +34,11 @@ pub(super) const NAME: Text = Text {
 
 const PATH: Shape = Shape::Text(Text { pattern: ".+", form: "write the path of a file" });
 
+/// A token (RFC 9110 section 5.6.2).
+const HEADER_NAME: &str = "[A-Za-z0-9!#$%&'*+.^_`|~-]+";
+
 const HEADER: Shape = Shape::Text(Text {
-    pattern: "[A-Za-z0-9!#$%&'*+.^_`|~-]+",
+    pattern: HEADER_NAME,
     form: "write the name of a header, like `X-Api-Key`",
 });
 
@@ -61,7 +64,7 @@ pub(super) const FILE: &[Field] = &[
     Field::mandatory("upstreams", Shape::Named(UPSTREAM), "The servers behind the gateway."),
     Field::mandatory(
         "routes",
-        Shape::List(&Shape::Section(route::ROUTE)),
+        Shape::Filled(&Shape::Section(route::ROUTE)),
         "Tried in this order; the first match wins.",
     ),
     Field::default(
@@ -160,7 +163,7 @@ const LIMITS: &[Field] = &[
 const UPSTREAM: &[Field] = &[
     Field::mandatory(
         "endpoints",
-        Shape::List(&Shape::Text(Text {
+        Shape::Filled(&Shape::Text(Text {
             pattern: "[Hh][Tt][Tt][Pp]://[^/?#@ ]+/?",
             form: "write `http://host:port`, without a path",
         })),
@@ -186,9 +189,9 @@ const UPSTREAM: &[Field] = &[
         "A keyed request never goes out on a connection that was idle for longer.",
     ),
     Field::default("stream_timeout", "60s", TIMEOUT, "Requests without a key: between bytes."),
-    Field::not_built("health", "health checks of upstreams"),
+    Field::not_built("health", "a health check of upstreams"),
     Field::not_built("tls", "TLS to upstreams"),
-    Field::not_built("protocol", "other protocols than HTTP/1.1 to upstreams"),
+    Field::not_built("protocol", "another protocol than HTTP/1.1 to upstreams"),
 ];
 
 const LOG: &[Field] = &[

@@ -1,6 +1,6 @@
 //! The part of the description that concerns routes.
 
-use super::{DAY, GIB, HEADER, HEADERS, HOUR, MIB, NAME, SECOND};
+use super::{DAY, GIB, HEADER, HEADER_NAME, HEADERS, HOUR, MIB, NAME, SECOND};
 use crate::{
     config::{
         shape::{Field, Shape, Text},
@@ -39,7 +39,7 @@ const MATCH: &[Field] = &[
     ),
     Field::optional(
         "methods",
-        Shape::List(&Shape::Text(Text {
+        Shape::Filled(&Shape::Text(Text {
             pattern: "[A-Z]+",
             form: "write a method in capitals, like `POST`",
         })),
@@ -52,7 +52,7 @@ const IDEMPOTENCY: &[Field] = &[
     Field::default("required", "true", Shape::Flag, "Whether a request without a key is refused."),
     Field::mandatory(
         "scope",
-        Shape::AnyOf(&[HEADERS, Shape::OneOf(&["none"])]),
+        Shape::AnyOf(&[Shape::Filled(&IDENTITY), Shape::OneOf(&["none"])]),
         "Request headers that identify the caller, or `none` for a single tenant.",
     ),
     Field::default(
@@ -163,6 +163,11 @@ const UNKNOWN_OUTCOME: &[Field] = &[Field::mandatory(
     Shape::Section(RETRY),
     "Send it again, with a higher fencing token.",
 )];
+
+const IDENTITY: Shape = Shape::Text(Text {
+    form: "write the name of a header that identifies the caller, like `X-Api-Key`",
+    pattern: HEADER_NAME,
+});
 
 /// Also what a plain `unknown_outcome: retry` means.
 pub(in crate::config) const RETRY_ATTEMPTS: &str = "3";

@@ -11,7 +11,7 @@ use super::{
     value::Value,
 };
 use crate::{
-    config::model::{FingerprintRule, ForwardKey, Idempotency},
+    config::model::{FingerprintRule, ForwardKey, Idempotency, Responses},
     domain::{BodyMode, KeyFormat, KeyRules, ScopeRule, ScopeSource},
 };
 
@@ -34,7 +34,7 @@ pub(super) fn read(rules: &Value<'_>, route: &str) -> Option<Idempotency> {
     let retention = rules.get("retention").and_then(|retention| read_retention(&retention));
     let responses = match rules.get("responses") {
         Some(responses) => read_responses(&responses),
-        None => Some(Default::default()),
+        None => Some(Responses::default()),
     };
     let replay_header = rules.get("replay_header").and_then(|header| read_own(&header));
     if let (Some(header), Some(replay), Some(field)) =
@@ -72,8 +72,7 @@ fn read_scope(rules: &Value<'_>, key_header: Option<&HeaderName>) -> Option<Scop
     let anonymous = rules.word("scope_missing", &[("reject", false), ("anonymous", true)]);
     let scope = rules.get("scope")?;
     let source = if scope.is_list() {
-        let form = "name the headers that identify the caller, or write `scope: none`";
-        ScopeSource::Headers(scope.some(form, |header| {
+        ScopeSource::Headers(scope.each(|header| {
             let name = read_identity(header)?;
             if Some(&name) == key_header {
                 return header.is_not(

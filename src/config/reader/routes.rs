@@ -10,10 +10,6 @@ use crate::config::{
 
 /// `upstreams` are the names in file order, also of those that are mistaken themselves.
 pub(super) fn read(routes: &Value<'_>, upstreams: &[&str]) -> Option<Vec<Route>> {
-    if routes.is_list() && routes.items().is_empty() {
-        routes.mistake("is empty", "write at least one route");
-        return None;
-    }
     let items = routes.items();
     unique_names(&items);
     let read: Vec<_> = items.iter().map(|route| read_route(route, upstreams)).collect();
@@ -67,9 +63,7 @@ fn read_match(matching: &Value<'_>) -> Option<Match> {
     };
     let path_prefix = matching.get("path_prefix").and_then(|prefix| read_prefix(&prefix));
     let methods = match matching.get("methods") {
-        Some(methods) => {
-            methods.some("name at least one, or leave it out to match all", read_method).map(Some)
-        }
+        Some(methods) => methods.each(read_method).map(Some),
         None => Some(None),
     };
     Some(Match { host: host?, path_prefix: path_prefix?, methods: methods? })

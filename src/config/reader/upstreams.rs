@@ -36,9 +36,7 @@ fn read_name(upstreams: &Value<'_>, name: &str) -> Option<String> {
 fn read_upstream(upstream: &Value<'_>) -> Option<Upstream> {
     let balances =
         [("least_requests", Balance::LeastRequests), ("round_robin", Balance::RoundRobin)];
-    let endpoints = upstream.get("endpoints").and_then(|endpoints| {
-        endpoints.some("name at least one, like `http://10.0.0.7:9000`", read_endpoint)
-    });
+    let endpoints = upstream.get("endpoints").and_then(|endpoints| endpoints.each(read_endpoint));
     Some(Upstream {
         name: String::new(),
         endpoints: endpoints?,

@@ -162,19 +162,6 @@ impl<'a> Value<'a> {
         is_whole.then_some(all)
     }
 
-    /// The same, of a list that must hold something.
-    pub(super) fn some<T: PartialEq>(
-        &self,
-        right: &str,
-        read: impl Fn(&Value<'a>) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        if self.is_list() && self.items().is_empty() {
-            self.mistake("is empty", right);
-            return None;
-        }
-        self.each(read)
-    }
-
     /// A name of a route, an upstream or a namespace.
     pub(super) fn name(&self) -> Option<String> {
         let text = self.text()?;

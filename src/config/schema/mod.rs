@@ -81,6 +81,9 @@ fn shape(shape: &Shape) -> Value {
         Shape::OneOf(words) => json!({ "anyOf": [{ "enum": words }, reference()] }),
         Shape::Section(fields) => Value::Object(section(fields)),
         Shape::List(item) => json!({ "type": "array", "items": self::shape(item) }),
+        Shape::Filled(item) => {
+            json!({ "type": "array", "minItems": 1, "items": self::shape(item) })
+        }
         Shape::Named(fields) => json!({
             "type": "object",
             "minProperties": 1,
@@ -107,3 +110,6 @@ fn text(pattern: &str) -> Value {
 fn reference() -> Value {
     json!({ "type": "string", "pattern": r"\$\{" })
 }
+
+#[cfg(test)]
+mod tests;
