@@ -35,7 +35,7 @@ impl Checker<'_> {
             return self.reject(node, At { span, path }, &wrong, "leave this field out");
         }
         if node.is_null() {
-            let right = format!("leave the field out, or {}", form(shape));
+            let right = format!("leave the field out, or {}", shape.form());
             return self.reject(node, At { span, path }, "has no value", &right);
         }
         match (&mut node.kind, shape) {
@@ -53,7 +53,7 @@ impl Checker<'_> {
                 self.named(entries, path, &Shape::OneOf(words));
             }
             (Kind::Sequence(items), Shape::Filled(_)) if items.is_empty() => {
-                self.reject(node, At { span, path }, "is empty", &form(shape));
+                self.reject(node, At { span, path }, "is empty", &shape.form());
             }
             (Kind::Sequence(items), Shape::List(shape) | Shape::Filled(shape)) => {
                 for (index, item) in items.iter_mut().enumerate() {
@@ -85,7 +85,7 @@ impl Checker<'_> {
                 | Shape::NotBuilt(_),
             ) => {
                 let wrong = format!("is {}", describe(kind));
-                self.reject(node, At { span, path }, &wrong, &form(shape));
+                self.reject(node, At { span, path }, &wrong, &shape.form());
             }
         }
     }
@@ -105,7 +105,7 @@ impl Checker<'_> {
         if let Some(shape) = shapes.iter().find(fits) {
             return self.check(node, span, path, shape);
         }
-        let forms: Vec<String> = shapes.iter().map(form).collect();
+        let forms: Vec<String> = shapes.iter().map(Shape::form).collect();
         let forms = forms.join(", or ");
         let Kind::Scalar(scalar) = &mut node.kind else {
             let wrong = format!("is {}", describe(&node.kind));
@@ -170,7 +170,7 @@ impl Checker<'_> {
                 value
             }
             Presence::Mandatory => {
-                self.notes.mistake(span, &path, "is missing", &form(&field.shape));
+                self.notes.mistake(span, &path, "is missing", &field.shape.form());
                 Node { span, kind: Kind::Mistaken }
             }
         };
@@ -211,11 +211,11 @@ impl Checker<'_> {
                 read.map(drop).map_err(|(wrong, right)| (format!("{shown} {wrong}"), right))
             }
             Shape::Flag if matches!(value, "true" | "false") => Ok(()),
-            Shape::Flag => Err((format!("{shown} is not a truth value"), form(shape))),
-            Shape::Text(_) if value.trim().is_empty() => Err(("is empty".to_owned(), form(shape))),
-            Shape::Secret if value.len() < 8 => Err(("is too short".to_owned(), form(shape))),
+            Shape::Flag => Err((format!("{shown} is not a truth value"), shape.form())),
+            Shape::Text(_) if value.trim().is_empty() => Err(("is empty".to_owned(), shape.form())),
+            Shape::Secret if value.len() < 8 => Err(("is too short".to_owned(), shape.form())),
             Shape::Secret if !value.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Err(("holds a space or a character that is not ASCII".to_owned(), form(shape)))
+                Err(("holds a space or a character that is not ASCII".to_owned(), shape.form()))
             }
             Shape::Text(_) | Shape::Secret => Ok(()),
             Shape::OneOf(words) if words.contains(&value) => Ok(()),
@@ -226,7 +226,7 @@ impl Checker<'_> {
             Shape::OneOf(words) => {
                 let right = match meant(value, words) {
                     Some(meant) => format!("did you mean `{meant}`?"),
-                    None => form(shape),
+                    None => shape.form(),
                 };
                 Err((format!("{shown} is not known here"), right))
             }
@@ -236,38 +236,8 @@ impl Checker<'_> {
             | Shape::Named(_)
             | Shape::Statuses(_)
             | Shape::AnyOf(_)
-            | Shape::NotBuilt(_) => Err((format!("{shown} is a single value"), form(shape))),
+            | Shape::NotBuilt(_) => Err((format!("{shown} is a single value"), shape.form())),
         }
-    }
-}
-
-/// What one writes.
-fn form(shape: &Shape) -> String {
-    match shape {
-        Shape::Number(measure, _) => measure.form().to_owned(),
-        Shape::Flag => "write `true` or `false`".to_owned(),
-        Shape::Text(text) => text.form.to_owned(),
-        Shape::Secret => {
-            "give it at least 8 visible ASCII characters, best through `${NAME}`".to_owned()
-        }
-        Shape::OneOf(words) => format!("write {}", one_of(words, "or")),
-        Shape::Section(fields) => {
-            let known = fields.iter().filter(|field| !field.is_planned());
-            let known: Vec<&str> = known.map(|field| field.key).collect();
-            format!("write a block with {}", one_of(&known, "and"))
-        }
-        Shape::List(Shape::Text(text)) | Shape::Filled(Shape::Text(text)) => {
-            let item = text.form.trim_start_matches("write ");
-            format!("write a list in `[ ]`, each item {item}")
-        }
-        Shape::List(_) | Shape::Filled(_) => "write a list of at least one".to_owned(),
-        Shape::Named(_) => "write a block of names, each with a block of its own".to_owned(),
-        Shape::Statuses(words) => {
-            let words = one_of(words, "or");
-            format!("write a block of statuses like `\"404\"` or `5xx`, each with {words}")
-        }
-        Shape::AnyOf(shapes) => shapes.iter().map(form).collect::<Vec<_>>().join(", or "),
-        Shape::NotBuilt(_) => "leave it out".to_owned(),
     }
 }
 

@@ -103,3 +103,35 @@ fn look_up(reference: &str, environment: &dyn Environment) -> Result<String, Ref
         (Err(VarError::NotUnicode(_)), _) => Err(ReferenceError::NotUnicode(name.to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An environment in which every value is some other system's bytes.
+    struct Foreign;
+
+    impl Environment for Foreign {
+        fn variable(&self, _name: &str) -> Result<String, VarError> {
+            Err(VarError::NotUnicode("secret".into()))
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_text_is_an_error_even_where_a_default_is_written() {
+        let error = substitute("${NAME:-default}", &Foreign).unwrap_err();
+        assert_eq!(error, ReferenceError::NotUnicode("NAME".to_owned()));
+        assert!(!error.wrong().contains("secret"));
+    }
+
+    #[test]
+    fn only_whole_references_are_replaced() {
+        let environment = BTreeMap::from([("A".to_owned(), "x".to_owned())]);
+        let replaced = |text| substitute(text, &environment);
+        assert_eq!(replaced("$A $ {A} ${A}${A}$").unwrap(), "$A $ {A} xx$");
+        assert_eq!(replaced("${A:-b}${B:-c:-d}${B:-}").unwrap(), "xc:-d");
+        for text in ["${", "${}", "${A", "${A B}", "${A-b}", "${:-b}", "${É}", "${A${A}}"] {
+            assert_eq!(replaced(text), Err(ReferenceError::Malformed), "{text}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod model;
 mod reader;
 mod reload;
 mod remark;
+mod report;
 mod schema;
 mod shape;
 mod source;
@@ -31,6 +32,7 @@ pub use self::{
         OnSessionLoss, Responses, Route, Storage, UnknownOutcome, Upstream,
     },
     remark::{Mistake, Warning},
+    report::{Report, check, render_mistakes, render_warnings},
     schema::schema,
 };
 
@@ -96,20 +98,6 @@ pub fn parse(
         }
         Some(_) | None => Err(mistakes),
     }
-}
-
-/// What `oncegate check` prints about a file that can be used.
-pub fn render_warnings(warnings: &[Warning]) -> String {
-    lines(warnings)
-}
-
-/// What `oncegate check`, and a start that fails, print about a file that cannot be used.
-pub fn render_mistakes(mistakes: &[Mistake]) -> String {
-    lines(mistakes)
-}
-
-fn lines<T: ToString>(remarks: &[T]) -> String {
-    remarks.iter().flat_map(|remark| [remark.to_string(), "\n".to_owned()]).collect()
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {

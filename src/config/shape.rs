@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::units::Measure;
+use super::{units::Measure, words::one_of};
 
 /// A key of a section.
 #[derive(Debug)]
@@ -80,5 +80,39 @@ impl Field {
     /// Whether the field is only planned.
     pub(super) const fn is_planned(&self) -> bool {
         matches!(self.shape, Shape::NotBuilt(_))
+    }
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// What one writes.
+    pub(super) fn form(&self) -> String {
+        match self {
+            Self::Number(measure, _) => measure.form().to_owned(),
+            Self::Flag => "write `true` or `false`".to_owned(),
+            Self::Text(text) => text.form.to_owned(),
+            Self::Secret => {
+                "give it at least 8 visible ASCII characters, best through `${NAME}`".to_owned()
+            }
+            Self::OneOf(words) => format!("write {}", one_of(words, "or")),
+            Self::Section(fields) => {
+                let known = fields.iter().filter(|field| !field.is_planned());
+                let known: Vec<&str> = known.map(|field| field.key).collect();
+                format!("write a block with {}", one_of(&known, "and"))
+            }
+            Self::List(Self::Text(text)) | Self::Filled(Self::Text(text)) => {
+                let item = text.form.trim_start_matches("write ");
+                format!("write a list in `[ ]`, each item {item}")
+            }
+            Self::List(_) | Self::Filled(_) => "write a list of at least one".to_owned(),
+            Self::Named(_) => "write a block of names, each with a block of its own".to_owned(),
+            Self::Statuses(words) => {
+                let words = one_of(words, "or");
+                format!("write a block of statuses like `\"404\"` or `5xx`, each with {words}")
+            }
+            Self::AnyOf(shapes) => shapes.iter().map(Self::form).collect::<Vec<_>>().join(", or "),
+            Self::NotBuilt(_) => "leave it out".to_owned(),
+        }
     }
 }

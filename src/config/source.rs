@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::words::meant;
+
 /// A character of the file; both numbers start at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -23,8 +25,8 @@ pub(super) struct Source {
     lines: Vec<String>,
 }
 
-/// Keys whose values are never quoted.
-const SECRET_KEYS: [&str; 3] = ["token", "key_secret", "credentials"];
+/// Keys whose values are never quoted, nor those of keys that look like them.
+const SECRET_KEYS: [&str; 5] = ["token", "key_secret", "secret", "credentials", "password"];
 
 /// Characters of a line that are shown at most.
 const EXCERPT: usize = 120;
@@ -121,17 +123,19 @@ fn mask(line: &str, value_expected: bool) -> (String, bool) {
 /// A reference to the environment is no secret. Rather too much is masked than too little: up to
 /// the end of the line.
 fn secret_value(chars: &[char], at: usize) -> Option<(Range<usize>, bool)> {
-    if at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_') {
+    let is_inner = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let before = &chars[..at];
+    if before.last().is_some_and(is_inner) || before.ends_with(&['$', '{']) {
         return None;
     }
-    let key = SECRET_KEYS.iter().find(|key| {
-        let mut rest = chars[at..].iter();
-        key.chars().all(|wanted| rest.next() == Some(&wanted))
-    })?;
-    let colon = skip_quotes(chars, at + key.len());
+    let length = chars[at..].iter().take_while(|c| is_inner(c)).count();
+    let colon = skip_quotes(chars, at + length);
     if chars.get(colon) != Some(&':') {
         return None;
     }
+    // What is written in place of a secret's key holds a secret all the same.
+    let key: String = chars[at..at + length].iter().collect();
+    meant(&key, &SECRET_KEYS)?;
     let value = skip_quotes(chars, colon + 1);
     if chars[value..].starts_with(&['$', '{']) {
         return Some((reference_default(chars, value), false));
@@ -163,5 +167,53 @@ fn user_information(chars: &[char], at: usize) -> Range<usize> {
     match chars[from..from + length].iter().rposition(|&c| c == '@') {
         Some(end) => from..from + end,
         None => at..at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<String> {
+        Source::new("x.yaml", text).lines
+    }
+
+    #[test]
+    fn secrets_are_masked_wherever_they_stand() {
+        assert_eq!(shown("admin: { token: abc def, a: b }"), ["admin: { token: *** **** ** * *"]);
+        assert_eq!(shown("\"key_secret\" : \"ab\""), ["\"key_secret\" : \"***"]);
+        assert_eq!(shown("tokne: ab"), ["tokne: **"]);
+        assert_eq!(shown("token:\n\n  ab\nlog: x"), ["token:", "", "  **", "log: x"]);
+        assert_eq!(shown("token: |\n  ab"), ["token: |", "  **"]);
+        assert_eq!(shown("- http://me:pw@host/a@b"), ["- http://*****@host/a@b"]);
+    }
+
+    #[test]
+    fn references_and_other_fields_are_shown() {
+        for text in ["token: ${TOKEN}", "max_length: 5", "a: http://host/x", "- name: x"] {
+            assert_eq!(shown(text), [text]);
+        }
+        assert_eq!(shown("token: ${TOKEN:-ab}"), ["token: ${TOKEN:-**}"]);
+    }
+
+    #[test]
+    fn carets_stand_below_what_is_meant_also_in_long_lines() {
+        let source =
+            Source::new("x.yaml", &format!("{}é: \t🦀{}", "a".repeat(300), "b".repeat(300)));
+        let place = |column| Place { line: 1, column };
+        let excerpt = source.excerpt(Span { start: place(305), end: place(306) });
+        let lines: Vec<Vec<char>> = excerpt.lines().map(|line| line.chars().collect()).collect();
+        let caret = lines[1].iter().position(|&c| c == '^').unwrap();
+        assert_eq!(lines[0][caret], '🦀');
+        assert!(lines[0].len() < 130);
+    }
+
+    #[test]
+    fn a_place_outside_of_the_file_can_be_shown() {
+        let source = Source::new("x.yaml", "a: b");
+        for (line, column) in [(0, 0), (1, 99), (7, 1)] {
+            let excerpt = source.excerpt(Span::at(Place { line, column }));
+            assert_eq!(excerpt.lines().count(), 2);
+        }
     }
 }

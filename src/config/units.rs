@@ -99,3 +99,37 @@ impl Measure {
         format!("is not a {kind}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_reads_as_the_same_amount() {
+        for measure in [Measure::Duration, Measure::Size, Measure::Count] {
+            for amount in [0, 1, 999, 1_000, 1_024, 90_000, 3_600_000, 1 << 30, u64::MAX] {
+                let shown = measure.show(amount);
+                assert_eq!(measure.read(&shown, &(0..=u64::MAX)), Ok(amount), "{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_that_overflows_is_too_large() {
+        for text in ["18446744073709551616ms", "18446744073709551615d", "99999999999999999999s"] {
+            let (wrong, _) = Measure::Duration.read(text, &(1..=u64::MAX)).unwrap_err();
+            assert_eq!(wrong, "is too large", "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_whole_number_and_a_unit_is_an_amount() {
+        for text in ["", "s", "-1s", "+1s", "1 s", " 1s", "1s ", "1S", "1.0s", "1e3s", "1s2s", "١s"]
+        {
+            assert!(Measure::Duration.read(text, &(0..=u64::MAX)).is_err(), "{text:?}");
+        }
+        for text in ["1", "1K", "1KB", "1kib", "1 MiB", "1TiB"] {
+            assert!(Measure::Size.read(text, &(0..=u64::MAX)).is_err(), "{text:?}");
+        }
+    }
+}

@@ -35,9 +35,9 @@ pub(super) fn one_of(words: &[&str], conjunction: &str) -> String {
 pub(super) fn meant<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let written: Vec<char> = written.to_lowercase().chars().take(QUOTED).collect();
     let allowed = (written.len() / 3).clamp(1, 3);
-    let distances = known.iter().map(|word| (distance(&written, word), *word));
-    let closest = distances.min_by_key(|(distance, _)| *distance)?;
-    (closest.0 <= allowed).then_some(closest.1)
+    let is_near = |word: &&&str| word.chars().count().abs_diff(written.len()) <= allowed;
+    let near = known.iter().filter(is_near).map(|word| (distance(&written, word), *word));
+    near.filter(|(distance, _)| *distance <= allowed).min().map(|(_, word)| word)
 }
 
 /// How many letters must be added, left out, changed or swapped with their neighbour.
@@ -57,4 +57,28 @@ fn distance(from: &[char], to: &str) -> usize {
         rows.push(row);
     }
     rows.last().and_then(|row| row.last()).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_fingers_is_understood_and_another_word_is_not() {
+        let known = ["address", "token", "scope"];
+        assert_eq!(meant("adress", &known), Some("address"));
+        assert_eq!(meant("Adresse", &known), Some("address"));
+        assert_eq!(meant("tokne", &known), Some("token"));
+        assert_eq!(meant("scopes", &known), Some("scope"));
+        assert_eq!(meant("backlog", &known), None);
+        assert_eq!(meant("", &known), None);
+        assert_eq!(meant("scope", &[]), None);
+    }
+
+    #[test]
+    fn quotes_are_short_and_on_one_line() {
+        assert_eq!(quote("a\nb"), "`a\\nb`");
+        assert_eq!(quote(&"x".repeat(100)).chars().count(), QUOTED + 3);
+        assert_eq!(quote("http://me:pw@host"), "the value");
+    }
 }

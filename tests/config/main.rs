@@ -131,3 +131,23 @@ fn the_examples_pass_and_only_the_embedded_ledger_is_warned_of() {
         assert_eq!(warned, ["ledger.kind"], "{}", path.display());
     }
 }
+
+#[test]
+fn check_sums_up_and_decides() {
+    let passing = config::check(&folder().join("../../config/demo.yaml"), &BTreeMap::new());
+    assert!(passing.passes);
+    assert!(passing.text.ends_with("demo.yaml: passes, 1 warning\n"), "{}", passing.text);
+
+    let failing = config::check(&folder().join("unscoped.yaml"), &BTreeMap::new());
+    assert!(!failing.passes);
+    assert!(failing.text.ends_with("unscoped.yaml: 1 mistake\n"), "{}", failing.text);
+}
+
+/// R59: without a scope, one caller would get the answers of another.
+#[test]
+fn a_keyed_route_that_does_not_say_whose_keys_are_whose_does_not_start() {
+    let unscoped = support::SMALLEST.replace("scope: [X-Api-Key]", "");
+    let mistakes = config::parse("x.yaml", unscoped.as_bytes(), &BTreeMap::new()).unwrap_err();
+    let fields: Vec<&str> = mistakes.iter().map(config::Mistake::field).collect();
+    assert_eq!(fields, ["routes[0].idempotency.scope"]);
+}

@@ -14,7 +14,7 @@ use oncegate::{
 use crate::support::{SMALLEST, read, read_in, rules_of, with_rules};
 
 const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = Duration::from_secs(86_400);
+const DAY: Duration = Duration::from_hours(24);
 
 #[test]
 fn what_is_not_written_has_the_default_of_the_documentation() {

@@ -18,10 +18,12 @@ const HOP_BY_HOP: [&str; 9] = [
 ];
 
 /// Say where a message goes or ends, or are set by the gateway.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 17] = [
+    "authorization",
     "content-encoding",
     "content-length",
     "content-type",
+    "cookie",
     "date",
     "expect",
     "host",

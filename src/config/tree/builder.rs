@@ -1,51 +1,16 @@
-//! The file as a tree in which each node knows its place.
+//! Builds the tree out of the events of the parser, and refuses what configuration needs not.
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, StrInput, Tag};
 
-use super::{
-    remark::Notes,
-    source::{Place, Span},
-};
-
-/// A value of the file.
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) span: Span,
-    pub(super) kind: Kind,
-}
-
-#[derive(Debug)]
-pub(super) enum Kind {
-    Scalar(Scalar),
-    Sequence(Vec<Node>),
-    /// In file order; a key may be there twice.
-    Mapping(Vec<Entry>),
-    /// What stood here was reported; nobody needs to look at it again.
-    Mistaken,
-}
-
-#[derive(Debug)]
-pub(super) struct Scalar {
-    /// Without quotes; the only form that may be shown to people.
-    pub(super) written: String,
-    /// With references replaced, once they are. May hold what only the environment knows.
-    pub(super) value: String,
-    pub(super) is_plain: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_span: Span,
-    pub(super) value: Node,
-}
+use super::{Entry, Kind, Node, Scalar};
+use crate::config::source::{Place, Span};
 
 /// What keeps a text from being a tree; there is only one, since all that follows is guesswork.
 #[derive(Debug, PartialEq, Eq)]
-struct Broken {
-    span: Span,
-    wrong: String,
-    right: &'static str,
+pub(super) struct Broken {
+    pub(super) span: Span,
+    pub(super) wrong: String,
+    pub(super) right: &'static str,
 }
 
 /// Far deeper than any configuration, far less than what a stack bears.
@@ -54,46 +19,20 @@ const MAX_DEPTH: usize = 32;
 const PLAIN_WORDS: &str = "write it out where it is used";
 
 /// Builds nodes out of events.
-struct Builder<'input> {
-    parser: Parser<'input, saphyr_parser::StrInput<'input>>,
+pub(super) struct Builder<'input> {
+    parser: Parser<'input, StrInput<'input>>,
 }
 
 type Spanned<'input> = (Event<'input>, Span);
 
-/// Reads the one document of `text`; notes the mistake otherwise.
-pub(super) fn parse(text: &str, notes: &Notes<'_>) -> Option<Node> {
-    let mut builder = Builder { parser: Parser::new_from_str(text) };
-    match builder.document() {
-        Ok(node) => Some(node),
-        Err(Broken { span, wrong, right }) => {
-            let (wrong, right) = match tab_of_indentation(text, span) {
-                Some(tab) => {
-                    notes.mistake(tab, "", "a tab cannot indent in YAML", "indent with spaces");
-                    return None;
-                }
-                None => (wrong, right),
-            };
-            notes.mistake(span, "", &wrong, right);
-            None
-        }
-    }
-}
-
-/// Tabs make for puzzling errors, a line early or late.
-fn tab_of_indentation(text: &str, span: Span) -> Option<Span> {
-    let around = span.start.line.saturating_sub(1)..=span.start.line + 1;
-    around.into_iter().find_map(|number| {
-        let line = text.split('\n').nth(number.checked_sub(1)?)?;
-        let indentation = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
-        let tab = indentation.enumerate().find(|(_, c)| *c == '\t')?.0;
-        Some(Span::at(Place { line: number, column: tab + 1 }))
-    })
-}
-
 // === impl Builder ===
 
 impl<'input> Builder<'input> {
-    fn document(&mut self) -> Result<Node, Broken> {
+    pub(super) fn new(text: &'input str) -> Self {
+        Self { parser: Parser::new_from_str(text) }
+    }
+
+    pub(super) fn document(&mut self) -> Result<Node, Broken> {
         let node = loop {
             match self.next()? {
                 (Event::StreamStart | Event::DocumentStart(_), _) => {}
@@ -225,43 +164,6 @@ fn plain_words(span: Span, anchor: usize, tag: Option<&Tag>) -> Result<(), Broke
             Err(Broken { span, wrong, right: "leave the tag out" })
         }
         None => Ok(()),
-    }
-}
-
-// === impl Node ===
-
-impl Node {
-    /// A node for what is not written, at the place of what it belongs to.
-    pub(super) fn assumed(text: &str, span: Span) -> Self {
-        let node = Builder { parser: Parser::new_from_str(text) }.document();
-        match node {
-            Ok(node) => Self { span, kind: node.kind },
-            Err(_) => Self { span, kind: Kind::Mistaken },
-        }
-    }
-
-    /// Whether nothing, or a word for nothing, stands here.
-    pub(super) fn is_null(&self) -> bool {
-        match &self.kind {
-            Kind::Scalar(Scalar { written, is_plain, .. }) => {
-                *is_plain && matches!(written.as_str(), "" | "~" | "null" | "Null" | "NULL")
-            }
-            Kind::Sequence(_) | Kind::Mapping(_) | Kind::Mistaken => false,
-        }
-    }
-}
-
-// === impl Entry ===
-
-impl Entry {
-    /// Where to point at: a block says less about its place than its key does.
-    pub(super) fn span(&self) -> Span {
-        match &self.value.kind {
-            Kind::Scalar(_) if !self.value.is_null() => self.value.span,
-            Kind::Scalar(_) | Kind::Sequence(_) | Kind::Mapping(_) | Kind::Mistaken => {
-                self.key_span
-            }
-        }
     }
 }
 
