@@ -35,8 +35,7 @@ impl Checker<'_> {
             return self.reject(node, At { span, path }, &wrong, "leave this field out");
         }
         if node.is_null() {
-            let right = format!("leave the field out, or {}", shape.form());
-            return self.reject(node, At { span, path }, "has no value", &right);
+            return self.reject(node, At { span, path }, "has no value", &shape.form());
         }
         match (&mut node.kind, shape) {
             (_, Shape::AnyOf(shapes)) => self.any_of(node, span, path, shapes),
@@ -111,17 +110,22 @@ impl Checker<'_> {
             let wrong = format!("is {}", describe(&node.kind));
             return self.reject(node, At { span, path }, &wrong, &forms);
         };
-        let mut closest = None;
+        if let Err(error) = substitute(&scalar.written, self.environment) {
+            return self.reject(node, At { span, path }, &error.wrong(), &error.right());
+        }
+        let mut mistake = (format!("{} is not known here", quote(&scalar.written)), forms.clone());
         for shape in shapes {
             match (self.scalar(scalar, shape), shape) {
                 (Ok(()), _) => return,
                 // What is wrong with a number says more than that it is no word.
-                (Err(error), Shape::Number(..)) => closest = Some(error.0),
-                (Err(error), _) => closest = closest.or(Some(error.0)),
+                (Err((wrong, right)), Shape::Number(measure, _)) => {
+                    let is_amount = right != measure.form();
+                    mistake = (wrong, if is_amount { right } else { forms.clone() });
+                }
+                (Err(_), _) => {}
             }
         }
-        let wrong = closest.unwrap_or_else(|| "cannot be this".to_owned());
-        self.reject(node, At { span, path }, &wrong, &forms);
+        self.reject(node, At { span, path }, &mistake.0, &mistake.1);
     }
 
     fn section(self, entries: &mut Vec<Entry>, span: Span, path: &str, fields: &'static [Field]) {
@@ -133,6 +137,13 @@ impl Checker<'_> {
             match fields.iter().find(|field| field.key == entry.key) {
                 Some(Field { shape: shape @ Shape::NotBuilt(_), .. }) => {
                     self.check(&mut entry.value, entry.key_span, &path, shape);
+                }
+                Some(Field {
+                    presence: Presence::Optional | Presence::Default(_), shape, ..
+                }) if entry.value.is_null() => {
+                    let right = format!("leave the field out, or {}", shape.form());
+                    let at = At { span, path: &path };
+                    self.reject(&mut entry.value, at, "has no value", &right);
                 }
                 Some(field) => self.check(&mut entry.value, span, &path, &field.shape),
                 None => {

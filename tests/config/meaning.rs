@@ -141,6 +141,29 @@ fn only_the_methods_of_the_route_are_keyed_or_else_post_and_patch() {
 }
 
 #[test]
+fn prefixes_cover_whole_segments() {
+    let matching = |prefix: &str, more: &str| {
+        let fields = format!("{{ path_prefix: {prefix}{more} }}");
+        read(&SMALLEST.replace("{ path_prefix: /v1/charges }", &fields)).routes.remove(0).matching
+    };
+    let charges = matching("/v1/charges", "");
+    assert!(charges.covers(&matching("/v1/charges/x", "")));
+    assert!(!charges.covers(&matching("/v1/charges-old", "")));
+    assert!(!charges.overlaps(&matching("/v1/charges-old", "")));
+    assert!(!charges.covers(&matching("/v1", "")));
+    assert!(charges.overlaps(&matching("/v1", "")));
+    assert!(matching("/", "").covers(&charges));
+
+    let post = matching("/v1/charges", ", methods: [POST]");
+    assert!(charges.covers(&post) && !post.covers(&charges) && post.overlaps(&charges));
+    assert!(!post.overlaps(&matching("/v1/charges", ", methods: [PUT]")));
+    let host = matching("/v1/charges", ", host: A.Example");
+    assert_eq!(host.host.as_deref(), Some("a.example"));
+    assert!(charges.covers(&host) && !host.covers(&charges));
+    assert!(!host.overlaps(&matching("/v1/charges", ", host: b.example")));
+}
+
+#[test]
 fn endpoints_come_apart_into_host_and_port() {
     let endpoint = |url: &str| {
         let config = read(&SMALLEST.replace("http://127.0.0.1:9000", url));

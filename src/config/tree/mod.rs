@@ -10,13 +10,13 @@ use super::{
 
 /// A value of the file.
 #[derive(Debug)]
-pub(in crate::config) struct Node {
-    pub(in crate::config) span: Span,
-    pub(in crate::config) kind: Kind,
+pub(super) struct Node {
+    pub(super) span: Span,
+    pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
-pub(in crate::config) enum Kind {
+pub(super) enum Kind {
     Scalar(Scalar),
     Sequence(Vec<Node>),
     /// In file order; a key may be there twice.
@@ -26,38 +26,32 @@ pub(in crate::config) enum Kind {
 }
 
 #[derive(Debug)]
-pub(in crate::config) struct Scalar {
+pub(super) struct Scalar {
     /// Without quotes; the only form that may be shown to people.
-    pub(in crate::config) written: String,
+    pub(super) written: String,
     /// With references replaced, once they are. May hold what only the environment knows.
-    pub(in crate::config) value: String,
-    pub(in crate::config) is_plain: bool,
+    pub(super) value: String,
+    pub(super) is_plain: bool,
 }
 
 #[derive(Debug)]
-pub(in crate::config) struct Entry {
-    pub(in crate::config) key: String,
-    pub(in crate::config) key_span: Span,
-    pub(in crate::config) value: Node,
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) key_span: Span,
+    pub(super) value: Node,
 }
 
 /// Reads the one document of `text`; notes the mistake otherwise.
-pub(in crate::config) fn parse(text: &str, notes: &Notes<'_>) -> Option<Node> {
-    let mut builder = Builder::new(text);
-    match builder.document() {
-        Ok(node) => Some(node),
-        Err(Broken { span, wrong, right }) => {
-            let (wrong, right) = match tab_of_indentation(text, span) {
-                Some(tab) => {
-                    notes.mistake(tab, "", "a tab cannot indent in YAML", "indent with spaces");
-                    return None;
-                }
-                None => (wrong, right),
-            };
-            notes.mistake(span, "", &wrong, right);
-            None
-        }
+pub(super) fn parse(text: &str, notes: &Notes<'_>) -> Option<Node> {
+    let Broken { span, wrong, right } = match Builder::new(text).document() {
+        Ok(node) => return Some(node),
+        Err(broken) => broken,
+    };
+    match tab_of_indentation(text, span) {
+        Some(tab) => notes.mistake(tab, "", "a tab cannot indent in YAML", "indent with spaces"),
+        None => notes.mistake(span, "", &wrong, right),
     }
+    None
 }
 
 /// Tabs make for puzzling errors, a line early or late.
@@ -75,7 +69,7 @@ fn tab_of_indentation(text: &str, span: Span) -> Option<Span> {
 
 impl Node {
     /// A node for what is not written, at the place of what it belongs to.
-    pub(in crate::config) fn assumed(text: &str, span: Span) -> Self {
+    pub(super) fn assumed(text: &str, span: Span) -> Self {
         let node = Builder::new(text).document();
         match node {
             Ok(node) => Self { span, kind: node.kind },
@@ -84,7 +78,7 @@ impl Node {
     }
 
     /// Whether nothing, or a word for nothing, stands here.
-    pub(in crate::config) fn is_null(&self) -> bool {
+    pub(super) fn is_null(&self) -> bool {
         match &self.kind {
             Kind::Scalar(Scalar { written, is_plain, .. }) => {
                 *is_plain && matches!(written.as_str(), "" | "~" | "null" | "Null" | "NULL")
@@ -98,7 +92,7 @@ impl Node {
 
 impl Entry {
     /// Where to point at: a block says less about its place than its key does.
-    pub(in crate::config) fn span(&self) -> Span {
+    pub(super) fn span(&self) -> Span {
         match &self.value.kind {
             Kind::Scalar(_) if !self.value.is_null() => self.value.span,
             Kind::Scalar(_) | Kind::Sequence(_) | Kind::Mapping(_) | Kind::Mistaken => {
