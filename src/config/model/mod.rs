@@ -73,18 +73,17 @@ pub struct Ledger {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerKind {
     /// One process on one machine.
-    Embedded {
-        /// As written: a relative path counts from the working directory.
-        path: PathBuf,
-        durability: Durability,
-    },
+    Embedded(Storage),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
+/// What the embedded ledger writes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
     /// An answer is on disk before the client sees it.
-    #[default]
-    Fsync,
+    Fsync {
+        /// As written: a relative path counts from the working directory.
+        path: PathBuf,
+    },
     /// A restart forgets every key: for tests and demos.
     Memory,
 }

@@ -20,7 +20,7 @@ pub struct Route {
 /// What a request must look like; all that is given must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Lower case, without a port.
+    /// Lower case, without a port; an IPv6 address in brackets.
     pub host: Option<String>,
     /// Starts with a slash and ends with none, except for `/` itself. Matches whole segments.
     pub path_prefix: String,
@@ -117,15 +117,56 @@ pub enum ForwardKey {
 // === impl Route ===
 
 impl Route {
-    /// Whether a request of this method is a keyed one, given that the route matches it: one of
-    /// the route's methods, or else POST and PATCH.
+    /// Whether a request of this method is a keyed one, given that the route matches it.
     pub fn is_keyed(&self, method: &Method) -> bool {
-        self.idempotency.is_some()
-            && match &self.matching.methods {
-                Some(methods) => methods.contains(method),
-                None => [Method::POST, Method::PATCH].contains(method),
-            }
+        self.idempotency.is_some() && self.keyed_methods().contains(method)
     }
+
+    /// The methods that idempotency is about: the route's own, or else POST and PATCH.
+    pub fn keyed_methods(&self) -> &[Method] {
+        match &self.matching.methods {
+            Some(methods) => methods,
+            None => &[Method::POST, Method::PATCH],
+        }
+    }
+}
+
+// === impl Match ===
+
+impl Match {
+    /// Whether every request that `other` matches is matched by this too.
+    pub fn covers(&self, other: &Self) -> bool {
+        let methods = match (&self.methods, &other.methods) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(other)) => other.iter().all(|method| own.contains(method)),
+        };
+        methods
+            && (self.host.is_none() || self.host == other.host)
+            && covers_path(&self.path_prefix, &other.path_prefix)
+    }
+
+    /// Whether there is a request that both match.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let methods = match (&self.methods, &other.methods) {
+            (None, _) | (_, None) => true,
+            (Some(own), Some(other)) => other.iter().any(|method| own.contains(method)),
+        };
+        let hosts = match (&self.host, &other.host) {
+            (Some(own), Some(other)) => own == other,
+            (None, _) | (_, None) => true,
+        };
+        methods
+            && hosts
+            && (covers_path(&self.path_prefix, &other.path_prefix)
+                || covers_path(&other.path_prefix, &self.path_prefix))
+    }
+}
+
+/// By whole segments.
+fn covers_path(prefix: &str, path: &str) -> bool {
+    prefix == "/"
+        || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 // === impl Responses ===
