@@ -12,7 +12,7 @@ mod secret;
 mod token;
 
 pub use self::{
-    clock::{BootInstant, Clock, Timestamp},
+    clock::{BootInstant, Clock, Hands, Timestamp},
     fingerprint::{BodyMode, Fingerprint, Recipe, Subject},
     intent::{AttemptId, Cause, Intent, Origin, Retention},
     key::{IdempotencyKey, KeyError, KeyFormat, KeyRules},

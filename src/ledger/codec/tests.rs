@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use proptest::{collection::vec, option, prelude::*};
+use proptest::{collection::vec, option, prelude::*, strategy::ValueTree};
 
 use super::{DecodeError, Stored};
 use crate::domain::{
