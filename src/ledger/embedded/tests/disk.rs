@@ -21,8 +21,9 @@ struct State {
     /// Since the last sync.
     pending: Vec<Write>,
     failing: bool,
-    /// How many more writes and syncs succeed before it fails by itself.
+    /// How many more writes and syncs succeed before one fails.
     patience: Option<usize>,
+    failed: bool,
     /// Whether a failing sync has reached the disk all the same.
     lies: bool,
     syncs: usize,
@@ -51,15 +52,24 @@ impl Disk {
         state.patience = None;
     }
 
-    /// Fails after this many writes and syncs; the sync that fails may have worked.
+    /// Lets one write or sync fail after this many; the sync that fails may have worked.
     pub(super) fn fail_after(&self, patience: usize, lies: bool) {
         let mut state = self.state();
         state.patience = Some(patience);
         state.lies = lies;
     }
 
-    pub(super) fn is_failing(&self) -> bool {
-        self.state().failing
+    pub(super) fn has_failed(&self) -> bool {
+        self.state().failed
+    }
+
+    /// Puts a copy of another disk's contents in the place of its own.
+    pub(super) fn replace(&self, other: &Self) {
+        let contents = other.contents();
+        let mut state = self.state();
+        state.synced.clone_from(&contents);
+        state.contents = contents;
+        state.pending.clear();
     }
 
     pub(super) fn syncs(&self) -> usize {
@@ -101,7 +111,7 @@ impl Disk {
 // === impl State ===
 
 impl State {
-    fn check(&mut self) -> io::Result<()> {
+    fn check(&self) -> io::Result<()> {
         if self.failing {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
@@ -109,13 +119,14 @@ impl State {
     }
 
     fn spend(&mut self) -> io::Result<()> {
-        if let Some(patience) = &mut self.patience {
-            match patience.checked_sub(1) {
-                Some(left) => *patience = left,
-                None => self.failing = true,
-            }
+        self.check()?;
+        let Some(patience) = self.patience else { return Ok(()) };
+        self.patience = patience.checked_sub(1);
+        if self.patience.is_none() {
+            self.failed = true;
+            return Err(io::Error::other("the device failed"));
         }
-        self.check()
+        Ok(())
     }
 
     fn write(&mut self, write: Write) -> io::Result<()> {
@@ -159,7 +170,7 @@ impl StorageBackend for Disk {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let mut state = self.state();
+        let state = self.state();
         state.check()?;
         let offset = usize::try_from(offset).unwrap();
         let bytes = state.contents.get(offset..offset + out.len());
