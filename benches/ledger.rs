@@ -68,7 +68,7 @@ fn open(durability: Durability) -> Arc<Embedded> {
         clock: Clock::system(),
         sweep: Sweep::default(),
     };
-    Arc::new(Embedded::open(settings).unwrap())
+    Arc::new(Embedded::open(&settings).unwrap())
 }
 
 async fn report(ledger: &Arc<Embedded>, at_once: u64, first: &mut u64) {

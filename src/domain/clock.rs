@@ -101,7 +101,7 @@ impl Clock {
 
     /// A clock for tests that stands at `wall` until its hands are moved.
     pub fn by_hand(wall: Timestamp) -> (Self, Hands) {
-        let hands = Hands(Arc::new(Mutex::new((wall, BootInstant(Duration::from_secs(60))))));
+        let hands = Hands(Arc::new(Mutex::new((wall, BootInstant(Duration::from_mins(1))))));
         (Self(Source::Hands(hands.clone())), hands)
     }
 

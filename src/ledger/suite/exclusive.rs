@@ -63,7 +63,7 @@ pub(in crate::ledger) async fn another_request_is_refused_while_the_first_is_hel
     let _hold = owner(begin(&ledger, request(1)).await);
 
     // At once, although it would wait.
-    let wait_until = Some(Instant::now() + Duration::from_secs(60));
+    let wait_until = Some(Instant::now() + Duration::from_mins(1));
     let begun = begin(&ledger, Begin { wait_until, ..other(1) }).await;
 
     assert!(matches!(begun, Begun::FingerprintMismatch(KeyState::InProgress)));

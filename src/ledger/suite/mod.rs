@@ -98,7 +98,7 @@ macro_rules! ledger_cases {
             #[tokio::test $arguments]
             async fn $case() {
                 let case = $room::$case::<$harness>();
-                let limit = std::time::Duration::from_secs(100 * 24 * 3600);
+                let limit = std::time::Duration::from_hours(100 * 24);
                 tokio::time::timeout(limit, case).await.expect("the case ends");
             }
         )*

@@ -14,8 +14,8 @@ use crate::{
     ledger::{Begin, Begun, Hold, Ledger, Takeover},
 };
 
-pub(in crate::ledger) const COMPLETED: Duration = Duration::from_secs(24 * 3600);
-pub(in crate::ledger) const UNKNOWN: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(in crate::ledger) const COMPLETED: Duration = Duration::from_hours(24);
+pub(in crate::ledger) const UNKNOWN: Duration = Duration::from_hours(7 * 24);
 
 /// A request under key number `key`. All of them are equal but for what is changed afterwards.
 pub(in crate::ledger) fn request(key: u8) -> Begin {
@@ -50,7 +50,7 @@ pub(in crate::ledger) fn other(key: u8) -> Begin {
 
 /// One that waits for a live holder as long as a test may take.
 pub(in crate::ledger) fn patient(key: u8) -> Begin {
-    Begin { wait_until: Some(Instant::now() + Duration::from_secs(60)), ..request(key) }
+    Begin { wait_until: Some(Instant::now() + Duration::from_mins(1)), ..request(key) }
 }
 
 pub(in crate::ledger) fn takeover(key: u8, most: u32) -> Begin {
@@ -77,26 +77,20 @@ pub(in crate::ledger) fn answer(body: &'static str) -> StoredResponse {
 
 #[track_caller]
 pub(in crate::ledger) fn owner(begun: Begun) -> Hold {
-    match begun {
-        Begun::Owner(hold) => hold,
-        begun => panic!("expected to own the key: {begun:?}"),
-    }
+    let Begun::Owner(hold) = begun else { panic!("expected to own the key: {begun:?}") };
+    hold
 }
 
 #[track_caller]
 pub(in crate::ledger) fn completed(begun: Begun) -> Arc<Record> {
-    match begun {
-        Begun::Completed(record) => record,
-        begun => panic!("expected an answer: {begun:?}"),
-    }
+    let Begun::Completed(record) = begun else { panic!("expected an answer: {begun:?}") };
+    record
 }
 
 #[track_caller]
 pub(in crate::ledger) fn unknown(begun: Begun) -> Intent {
-    match begun {
-        Begun::Unknown(intent) => intent,
-        begun => panic!("expected an unknown outcome: {begun:?}"),
-    }
+    let Begun::Unknown(intent) = begun else { panic!("expected an unknown outcome: {begun:?}") };
+    intent
 }
 
 pub(in crate::ledger) async fn begin(ledger: &Arc<dyn Ledger>, begin: Begin) -> Begun {

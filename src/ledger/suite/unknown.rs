@@ -38,7 +38,7 @@ pub(in crate::ledger) async fn an_unknown_key_is_granted_after_its_retention_onl
     let ledger = harness.ledger();
     executing(&ledger, request(1)).await.abandon(Cause::TimedOut).await.unwrap();
 
-    harness.advance(UNKNOWN - Duration::from_millis(50)).await;
+    harness.advance(UNKNOWN.saturating_sub(Duration::from_millis(50))).await;
     unknown(begin(&ledger, request(1)).await);
     harness.advance(Duration::from_millis(50)).await;
 

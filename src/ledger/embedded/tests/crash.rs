@@ -53,13 +53,11 @@ impl Plan {
         let free = matches!(begun, Begun::Owner(_));
         let unknown = matches!(begun, Begun::Unknown(_));
         match (step, self) {
-            (Step::Begun, _) => free || unknown,
-            (Step::Owned, _) => unknown,
+            (Step::Owned, _) | (Step::EndAsked, Self::Abandon) => unknown,
             (Step::EndAsked, Self::Commit) => unknown || answered,
-            (Step::EndAsked, Self::Release) => unknown || free,
+            (Step::Begun, _) | (Step::EndAsked, Self::Release) => unknown || free,
             (Step::EndTold, Self::Commit) => answered,
             (Step::EndTold, Self::Release) => free,
-            (Step::EndAsked, Self::Abandon) => unknown,
             (Step::EndTold, Self::Abandon) => {
                 matches!(begun, Begun::Unknown(i) if i.cause == Some(Cause::TimedOut))
             }

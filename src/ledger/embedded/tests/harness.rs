@@ -23,7 +23,7 @@ pub(super) fn settings(clock: &Clock, durability: Durability) -> Settings {
 
 pub(super) fn on_disk(disk: &Disk, clock: &Clock) -> Arc<Embedded> {
     let settings = settings(clock, Durability::Memory);
-    Arc::new(Embedded::in_file(settings, disk.opener()).unwrap())
+    Arc::new(Embedded::in_file(&settings, disk.opener()).unwrap())
 }
 
 pub(super) struct MemoryHarness {
@@ -57,7 +57,7 @@ pub(super) struct DiskHarness {
 impl Harness for MemoryHarness {
     async fn start() -> Self {
         let settings = settings(&Clock::following_tokio(START), Durability::Memory);
-        Self { ledger: Arc::new(Embedded::open(settings).unwrap()) }
+        Self { ledger: Arc::new(Embedded::open(&settings).unwrap()) }
     }
 
     fn ledger(&self) -> Arc<dyn Ledger> {
@@ -86,7 +86,7 @@ impl Harness for MemoryHarness {
 impl Harness for DelayedHarness {
     async fn start() -> Self {
         let settings = settings(&Clock::following_tokio(START), Durability::Memory);
-        Self { ledger: Arc::new(Embedded::with_latency(settings, Duration::from_millis(2))) }
+        Self { ledger: Arc::new(Embedded::with_latency(&settings, Duration::from_millis(2))) }
     }
 
     fn ledger(&self) -> Arc<dyn Ledger> {
@@ -115,7 +115,7 @@ impl Harness for DelayedHarness {
 impl FileHarness {
     fn file(folder: &TempDir, life: u32, clock: &Clock) -> Arc<Embedded> {
         let path = folder.path().join(format!("life-{life}.redb"));
-        Arc::new(Embedded::open(settings(clock, Durability::Fsync { path })).unwrap())
+        Arc::new(Embedded::open(&settings(clock, Durability::Fsync { path })).unwrap())
     }
 }
 

@@ -56,10 +56,8 @@ impl Drop for Open<'_> {
 }
 
 async fn run(ledger: &Arc<dyn Ledger>, upstream: &Upstream, request: Begin) -> Option<Begun> {
-    let hold = match begin(ledger, request).await {
-        Begun::Owner(hold) => hold,
-        begun => return Some(begun),
-    };
+    let begun = begin(ledger, request).await;
+    let Begun::Owner(hold) = begun else { return Some(begun) };
     hold.gate().open().unwrap();
     upstream.call().await;
     hold.commit(answer("receipt")).await.unwrap();
@@ -92,7 +90,7 @@ async fn a_request_dropped_at_any_moment_never_lets_a_second_one_run_after_it_st
 
         let second = begin(&ledger, patient(1)).await;
 
-        match second {
+        match &second {
             Begun::Owner(hold) => {
                 assert!(!started, "ran twice, dropped after {offset} ms");
                 assert_eq!(hold.attempt(), 1);
@@ -102,7 +100,9 @@ async fn a_request_dropped_at_any_moment_never_lets_a_second_one_run_after_it_st
                 assert!(started && dropped, "not sent, yet unknown after {offset} ms");
                 assert_eq!(intent.cause, Some(Cause::Stopped));
             }
-            other => panic!("{other:?} after {offset} ms"),
+            Begun::InProgress | Begun::FingerprintMismatch(_) => {
+                panic!("{second:?} after {offset} ms")
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 
 fn open(path: &Path) -> Result<Embedded, OpenError> {
     let clock = Clock::by_hand(START).0;
-    Embedded::open(settings(&clock, Durability::Fsync { path: path.to_owned() }))
+    Embedded::open(&settings(&clock, Durability::Fsync { path: path.to_owned() }))
 }
 
 /// Opening fails, says where and what to do, and changes nothing.

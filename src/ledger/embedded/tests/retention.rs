@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 
 fn sweeping(clock: &Clock, disk: Option<&Disk>) -> Arc<Embedded> {
     let sweep =
-        Sweep { interval: Duration::from_secs(60), batch: 2, pause: Duration::from_millis(50) };
+        Sweep { interval: Duration::from_mins(1), batch: 2, pause: Duration::from_millis(50) };
     let settings = Settings { sweep, ..settings(clock, Durability::Memory) };
     Arc::new(match disk {
-        Some(disk) => Embedded::in_file(settings, disk.opener()).unwrap(),
-        None => Embedded::open(settings).unwrap(),
+        Some(disk) => Embedded::in_file(&settings, disk.opener()).unwrap(),
+        None => Embedded::open(&settings).unwrap(),
     })
 }
 
@@ -86,7 +86,7 @@ async fn a_sweep_leaves_a_new_life_of_the_key_alone() {
     hands.advance(COMPLETED);
     // Replaces the first record.
     commit(&ledger, 1).await;
-    hands.advance(Duration::from_secs(120));
+    hands.advance(Duration::from_mins(2));
 
     step(&ledger);
 
@@ -97,7 +97,7 @@ async fn a_sweep_leaves_a_new_life_of_the_key_alone() {
 #[tokio::test]
 async fn a_step_of_the_wall_clock_changes_no_answer_and_stops_the_sweep() {
     let back = Timestamp::from_millis(START.as_millis() - 25 * 3_600_000);
-    for wall in [START.after(Duration::from_secs(25 * 3600)), back] {
+    for wall in [START.after(Duration::from_hours(25)), back] {
         let (clock, hands) = Clock::by_hand(START);
         let ledger = sweeping(&clock, None);
         commit(&ledger, 1).await;
@@ -109,8 +109,8 @@ async fn a_step_of_the_wall_clock_changes_no_answer_and_stops_the_sweep() {
 
         // Expired by the ledger's time, but the clocks disagree: kept, and not replayed.
         assert_eq!(ledger.stats().completed, 1);
-        hands.step_wall(START.after(COMPLETED + Duration::from_secs(60)));
-        hands.advance(Duration::from_secs(60));
+        hands.step_wall(START.after(COMPLETED + Duration::from_mins(1)));
+        hands.advance(Duration::from_mins(1));
         step(&ledger);
         assert_eq!(ledger.stats().completed, 0);
     }
@@ -122,7 +122,7 @@ async fn time_never_runs_backwards_over_a_restart() {
     let (clock, hands) = Clock::by_hand(START);
     let ledger = on_disk(&disk, &clock);
     commit(&ledger, 1).await;
-    hands.advance(DAY - Duration::from_secs(1));
+    hands.advance(DAY.saturating_sub(Duration::from_secs(1)));
     commit(&ledger, 2).await;
     ledger.close().await;
 
@@ -146,7 +146,7 @@ async fn the_age_of_an_unknown_key_counts_from_the_restart() {
     let ledger = on_disk(&left, &clock);
     drop(hold);
 
-    hands.advance(UNKNOWN - Duration::from_millis(1));
+    hands.advance(UNKNOWN.saturating_sub(Duration::from_millis(1)));
     assert_eq!(unknown(look(&ledger, 1).await).cause, Some(Cause::HolderGone));
     hands.advance(Duration::from_millis(1));
     owner(look(&ledger, 1).await);
