@@ -30,24 +30,24 @@ enum Look {
 }
 
 /// Cancel safe: an intent that is under way without its caller is released by the ledger.
-pub(super) async fn begin(core: &Arc<Core>, begin: Begin) -> Result<Begun, LedgerError> {
+pub(super) async fn begin(core: &Arc<Core>, request: Begin) -> Result<Begun, LedgerError> {
     tokio::select! {
         biased;
-        begun = look_until_told(core, &begin) => begun,
+        told = look_until_told(core, &request) => told,
         () = core.closing.cancelled() => Err(closed()),
     }
 }
 
-async fn look_until_told(core: &Arc<Core>, begin: &Begin) -> Result<Begun, LedgerError> {
+async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, LedgerError> {
     let mut patience = Instant::now() + core.timeout;
     loop {
         if core.closing.is_cancelled() {
             return Err(closed());
         }
-        match core.table.claim(begin.key) {
+        match core.table.claim(request.key) {
             Ok(claim) => {
                 core.driver.look_latency().await;
-                match look(core, begin) {
+                match look(core, request) {
                     Ok(Look::Begun(begun)) => return Ok(begun),
                     Ok(Look::Free { intent, replaces, earlier_cause }) => {
                         let opening = Opening { claim, intent, earlier_cause };
@@ -70,10 +70,10 @@ async fn look_until_told(core: &Arc<Core>, begin: &Begin) -> Result<Begun, Ledge
                 }
             }
             Err(Taken::Held { fingerprint, changed }) => {
-                if !is_same(begin, &fingerprint) {
+                if !is_same(request, &fingerprint) {
                     return Ok(Begun::FingerprintMismatch(KeyState::InProgress));
                 }
-                let Some(until) = begin.wait_until else { return Ok(Begun::InProgress) };
+                let Some(until) = request.wait_until else { return Ok(Begun::InProgress) };
                 if timeout_at(until, changed).await.is_err() {
                     return Ok(Begun::InProgress);
                 }
@@ -90,9 +90,9 @@ enum Trouble {
 }
 
 /// Reads what is stored. Only for the one who has the claim: nobody else can change the key.
-fn look(core: &Core, begin: &Begin) -> Result<Look, Trouble> {
-    let (stored, place) = match core.store.find(&begin.key).map_err(Trouble::Store)? {
-        Found::Nothing => return Ok(fresh(core, begin, None)),
+fn look(core: &Core, request: &Begin) -> Result<Look, Trouble> {
+    let (stored, place) = match core.store.find(&request.key).map_err(Trouble::Store)? {
+        Found::Nothing => return Ok(fresh(core, request, None)),
         // Its holder left without an end, or the next start would have settled it.
         Found::Held(value) => (Stored::decode(&value), None),
         Found::Settled(place, value) => (Stored::decode(&value), Some(place)),
@@ -101,34 +101,34 @@ fn look(core: &Core, begin: &Begin) -> Result<Look, Trouble> {
         Trouble::Unreadable(LedgerError::RecordUnreadable { reason: error.to_string() })
     })?;
     if place.is_some_and(|place| place.is_expired(core.now())) {
-        return Ok(fresh(core, begin, place));
+        return Ok(fresh(core, request, place));
     }
     Ok(match stored {
-        Stored::Completed(record) if is_same(begin, &record.fingerprint) => {
+        Stored::Completed(record) if is_same(request, &record.fingerprint) => {
             Look::Begun(Begun::Completed(Arc::new(record)))
         }
         Stored::Completed(_) => Look::Begun(Begun::FingerprintMismatch(KeyState::Completed)),
-        Stored::Intent { intent, .. } if !is_same(begin, &intent.fingerprint) => {
+        Stored::Intent { intent, .. } if !is_same(request, &intent.fingerprint) => {
             Look::Begun(Begun::FingerprintMismatch(KeyState::Unknown))
         }
-        Stored::Intent { intent, .. } => unknown(core, begin, intent, place),
+        Stored::Intent { intent, .. } => unknown(core, request, intent, place),
     })
 }
 
-fn fresh(core: &Core, begin: &Begin, replaces: Option<Place>) -> Look {
-    let intent = intent(core, begin, 1, false);
+fn fresh(core: &Core, request: &Begin, replaces: Option<Place>) -> Look {
+    let intent = intent(core, request, 1, false);
     Look::Free { intent, replaces, earlier_cause: None }
 }
 
-fn unknown(core: &Core, begin: &Begin, mut earlier: Intent, place: Option<Place>) -> Look {
+fn unknown(core: &Core, request: &Begin, mut earlier: Intent, place: Option<Place>) -> Look {
     let cause = *earlier.cause.get_or_insert(Cause::HolderGone);
     let attempt = earlier.attempt.saturating_add(1);
-    match begin.takeover {
+    match request.takeover {
         Takeover::UpTo(most) if attempt <= most => Look::Free {
             // The key stays bound to the request that came first, by the recipe of that time.
             intent: Intent {
                 fingerprint: earlier.fingerprint,
-                ..intent(core, begin, attempt, true)
+                ..intent(core, request, attempt, true)
             },
             replaces: place,
             earlier_cause: Some(cause),
@@ -137,15 +137,15 @@ fn unknown(core: &Core, begin: &Begin, mut earlier: Intent, place: Option<Place>
     }
 }
 
-fn intent(core: &Core, begin: &Begin, attempt: u32, may_have_run: bool) -> Intent {
+fn intent(core: &Core, request: &Begin, attempt: u32, may_have_run: bool) -> Intent {
     Intent {
         attempt_id: AttemptId::random(),
         attempt,
         token: core.next_token(),
         may_have_run,
-        fingerprint: begin.fingerprint.clone(),
-        retention: begin.retention,
-        origin: begin.origin.clone(),
+        fingerprint: request.fingerprint.clone(),
+        retention: request.retention,
+        origin: request.origin.clone(),
         begun_at: core.now(),
         cause: None,
     }
@@ -175,9 +175,9 @@ fn unavailable(core: &Core) -> LedgerError {
 
 /// By the recipe that was current when `stored` was made. The digest of the current recipe is at
 /// hand; a body is hashed again only after a change of configuration.
-fn is_same(begin: &Begin, stored: &Fingerprint) -> bool {
-    if begin.fingerprint.recipe == stored.recipe {
-        return begin.fingerprint.digest == stored.digest;
+fn is_same(request: &Begin, stored: &Fingerprint) -> bool {
+    if request.fingerprint.recipe == stored.recipe {
+        return request.fingerprint.digest == stored.digest;
     }
-    begin.subject.matches(stored)
+    request.subject.matches(stored)
 }

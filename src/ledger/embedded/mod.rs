@@ -67,7 +67,7 @@ impl Embedded {
     /// Opens the file; every attempt that was open in it becomes unknown.
     ///
     /// Blocks: after a crash the engine looks through the whole file first.
-    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         match &settings.durability {
             Durability::Memory => Ok(Self::in_memory(settings, Driver::Inline)),
             Durability::Fsync { path } => {
@@ -84,7 +84,7 @@ impl Embedded {
     ///
     /// Outside a tokio runtime.
     #[doc(hidden)]
-    pub fn with_latency(settings: Settings, latency: Duration) -> Self {
+    pub fn with_latency(settings: &Settings, latency: Duration) -> Self {
         Self::in_memory(settings, Driver::delayed(latency))
     }
 
@@ -99,13 +99,13 @@ impl Embedded {
         }
     }
 
-    fn in_memory(settings: Settings, driver: Driver) -> Self {
+    fn in_memory(settings: &Settings, driver: Driver) -> Self {
         let time = LedgerTime::starting(settings.clock.clone(), Timestamp::from_millis(0));
         let token = first_token(&settings.clock);
         Self::new(settings, Box::new(MemoryStore::default()), driver, (time, token))
     }
 
-    fn in_file(settings: Settings, opener: Opener) -> Result<Self, OpenError> {
+    fn in_file(settings: &Settings, opener: Opener) -> Result<Self, OpenError> {
         let path = opener.path().to_owned();
         let start = store::Mark { now: settings.clock.wall(), token: first_token(&settings.clock) };
         let store = FileStore::open(opener, start, &orphan)?;
@@ -118,7 +118,7 @@ impl Embedded {
     }
 
     fn new(
-        settings: Settings,
+        settings: &Settings,
         store: Box<dyn Store>,
         driver: Driver,
         (time, token): (LedgerTime, FencingToken),

@@ -63,7 +63,10 @@ impl Operation {
     pub(super) fn complete(self, core: &Arc<Core>) {
         match self.answer {
             Answer::Begin { opening: Opening { claim, intent, earlier_cause }, owner } => {
-                claim.hold(intent.fingerprint.clone());
+                // Nobody is compared with a request whose caller is gone and that never ran.
+                if !owner.is_closed() {
+                    claim.hold(intent.fingerprint.clone());
+                }
                 let (token, attempt) = (intent.token, intent.attempt);
                 let held = HeldKey::new(Arc::clone(core), claim, intent, earlier_cause);
                 let gate = Gate::new(Some(core.lease()));

@@ -19,10 +19,19 @@ struct State {
     operations: Vec<Operation>,
     /// A reader met an error: the file has to be opened again.
     suspect: bool,
-    closing: bool,
-    sealed: bool,
+    stage: Stage,
     /// The writer sleeps. Nobody else pays for waking it.
     idle: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Open,
+    /// What arrives is still done.
+    Closing,
+    /// What arrives is dropped.
+    Sealed,
 }
 
 /// What there is to do for the writer.
@@ -39,7 +48,7 @@ impl Queue {
     /// Drops the operation once the queue is sealed.
     pub(super) fn push(&self, operation: Operation) {
         let mut state = self.state();
-        if state.sealed {
+        if state.stage == Stage::Sealed {
             // Its drop frees a claim, or even ends a hold: not under this lock.
             drop(state);
             drop(operation);
@@ -58,7 +67,9 @@ impl Queue {
     /// What is in the queue is still done, and what arrives meanwhile.
     pub(super) fn close(&self) {
         let mut state = self.state();
-        state.closing = true;
+        if state.stage == Stage::Open {
+            state.stage = Stage::Closing;
+        }
         self.wake(state);
     }
 
@@ -74,7 +85,7 @@ impl Queue {
         Taken {
             operations: mem::take(&mut state.operations),
             suspect: mem::take(&mut state.suspect),
-            closing: state.closing,
+            closing: state.stage != Stage::Open,
         }
     }
 
@@ -86,8 +97,10 @@ impl Queue {
     /// Takes nothing any more from here on, if nothing is left to do.
     pub(super) fn seal(&self) -> bool {
         let mut state = self.state();
-        state.sealed = state.operations.is_empty();
-        state.sealed
+        if state.operations.is_empty() {
+            state.stage = Stage::Sealed;
+        }
+        state.stage == Stage::Sealed
     }
 
     fn wake(&self, mut state: MutexGuard<'_, State>) {
@@ -107,6 +120,6 @@ impl Queue {
 
 impl State {
     fn has_work(&self) -> bool {
-        !self.operations.is_empty() || self.suspect || self.closing
+        !self.operations.is_empty() || self.suspect || self.stage != Stage::Open
     }
 }

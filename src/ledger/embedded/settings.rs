@@ -36,6 +36,6 @@ pub struct Sweep {
 impl Default for Sweep {
     /// About 10,000 values a second while there is something to delete.
     fn default() -> Self {
-        Self { interval: Duration::from_secs(60), batch: 512, pause: Duration::from_millis(50) }
+        Self { interval: Duration::from_mins(1), batch: 512, pause: Duration::from_millis(50) }
     }
 }

@@ -9,7 +9,7 @@ use super::{core::Core, settings::Sweep, store::StoreError};
 use crate::domain::Timestamp;
 
 /// Further apart, one of the two clocks is wrong, and nothing is deleted on its word.
-const MOST_DRIFT: Duration = Duration::from_secs(300);
+const MOST_DRIFT: Duration = Duration::from_mins(5);
 
 #[derive(Debug)]
 pub(super) struct Sweeper {

@@ -68,8 +68,11 @@ pub(in crate::ledger::embedded) type Orphans<'a> =
 /// Opens the file at a path, again after an error.
 pub(in crate::ledger::embedded) struct Opener {
     path: PathBuf,
-    backend: Box<dyn Fn(&Path, Purpose) -> io::Result<Box<dyn StorageBackend>> + Send + Sync>,
+    backend: Box<Backends>,
 }
+
+/// Makes the backend, anew each time.
+type Backends = dyn Fn(&Path, Purpose) -> io::Result<Box<dyn StorageBackend>> + Send + Sync;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ledger::embedded) enum Purpose {
@@ -150,7 +153,7 @@ impl FileStore {
         orphans: Orphans<'_>,
     ) -> Result<Self, OpenError> {
         let path = || opener.path.clone();
-        let opened = catch_unwind(AssertUnwindSafe(|| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
             let database = opener.open(Purpose::Start).map_err(|error| refusal(path(), error))?;
             let found = Identity::read(&database.begin_read().map_err(redb::Error::from)?)?;
             let identity = match found {
@@ -165,8 +168,8 @@ impl FileStore {
             let snapshot = Snapshot::of(&database)?;
             Ok((database, identity, snapshot))
         }));
-        let (database, identity, snapshot) = match opened {
-            Ok(Ok(opened)) => opened,
+        let (database, identity, snapshot) = match outcome {
+            Ok(Ok(parts)) => parts,
             Ok(Err(Trouble::Open(error))) => return Err(error),
             Ok(Err(Trouble::Store(source))) => {
                 return Err(OpenError::Store { path: path(), source });
@@ -242,6 +245,7 @@ impl From<redb::Error> for Trouble {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the engine's errors are open-ended")]
 fn refusal(path: PathBuf, error: DatabaseError) -> OpenError {
     match redb::Error::from(error) {
         redb::Error::DatabaseAlreadyOpen | redb::Error::LockProtocolMismatch => {
