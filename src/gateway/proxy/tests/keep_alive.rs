@@ -195,7 +195,7 @@ async fn no_more_idle_connections_are_kept_than_allowed() {
         let mut settings = settings(&[address]);
         settings.max_idle = 1;
         let upstream = Upstream::new(settings);
-        let one = || async { text(upstream.forward(get("/")).await).await.unwrap() };
+        let one = || Box::pin(async { text(upstream.forward(get("/")).await).await.unwrap() });
         tokio::join!(one(), one(), one(), one());
         gone.acquire_many(3).await.unwrap().forget();
         assert_eq!((received.connections(), gone.available_permits()), (4, 0));

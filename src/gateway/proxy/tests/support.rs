@@ -182,7 +182,7 @@ pub(super) fn settings(addresses: &[SocketAddr]) -> Settings {
         balance: Balance::LeastRequests,
         connect_timeout: Duration::from_secs(5),
         // Longer than `within` waits, so that a lost wake-up is no mere timeout.
-        request_timeout: Duration::from_secs(60),
+        request_timeout: Duration::from_mins(1),
         idle_timeout: Duration::from_secs(10),
         stream_timeout: Duration::from_secs(10),
         max_answer_head: 16 * 1024,
