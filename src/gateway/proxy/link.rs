@@ -50,6 +50,7 @@ pub(super) enum Failure {
 }
 
 /// What the wait for an answer came to.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 enum Waited {
     Answered(Result<Response<Incoming>, TrySendError<Request<RequestBody>>>),
     Ended,

@@ -1,7 +1,7 @@
 //! Which endpoint a request goes to.
 
 use super::support::*;
-use crate::gateway::proxy::{Balance, Upstream, UpstreamError};
+use crate::gateway::proxy::{Balance, Upstream, UpstreamError, endpoint::Endpoints};
 
 #[tokio::test]
 async fn requests_go_round_the_endpoints() {
@@ -75,11 +75,31 @@ async fn each_endpoint_is_tried_once_before_nothing_is_sent() {
                 UpstreamError::NotSent(_) => assert!(!gate.is_passed()),
                 // The reset came after the first byte.
                 UpstreamError::Interrupted(_) => assert!(gate.is_passed()),
-                error => panic!("{error:?}"),
+                error @ (UpstreamError::Lapsed
+                | UpstreamError::TimedOut
+                | UpstreamError::RequestBody(_)) => panic!("{error:?}"),
             }
         }
         assert!(one.connections() <= 50 && two.connections() <= 50);
         assert_eq!(one.count() + two.count(), 0);
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_could_not_be_connected_to_comes_last_for_a_second() {
+    for balance in [Balance::RoundRobin, Balance::LeastRequests] {
+        let mut settings = settings(&["127.0.0.1:1", "127.0.0.1:2"].map(|it| it.parse().unwrap()));
+        settings.balance = balance;
+        let endpoints = Endpoints::new(&settings);
+        let first = |tried: &[usize]| endpoints.pick(tried).map(|(number, _)| number);
+        endpoints.rest(endpoints.pick(&[1]).unwrap().1);
+        for _ in 0..4 {
+            assert_eq!((first(&[]), first(&[1]), first(&[0, 1])), (Some(1), Some(0), None));
+        }
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        let mut seen = [first(&[]), first(&[])];
+        seen.sort();
+        assert_eq!(seen, [Some(0), Some(1)]);
+    }
 }

@@ -1,7 +1,7 @@
 //! What goes out, and what comes back.
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, Version};
+use http::{HeaderValue, Method, Request, StatusCode, Version};
 use http_body::Body;
 use http_body_util::BodyExt;
 
@@ -168,7 +168,7 @@ async fn repeated_lines_and_values_that_are_no_text_stay_as_they_are() {
         .await;
         let answer = to(address).forward(get("/")).await.unwrap();
         let lines: Vec<_> =
-            answer.headers().get_all("x-a").iter().map(|it| it.as_bytes()).collect();
+            answer.headers().get_all("x-a").iter().map(HeaderValue::as_bytes).collect();
         assert_eq!(lines, [b"1".as_slice(), b"\xff\xfe"]);
     })
     .await;

@@ -49,6 +49,62 @@ async fn a_cut_over_long_or_malformed_answer_is_an_interruption() {
 }
 
 #[tokio::test]
+async fn a_surplus_is_seen_before_the_answer_is_given_or_at_its_end() {
+    within(async {
+        let (address, _) = upstream(|mut connection: Accepted| async move {
+            connection.request().await;
+            connection.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n123").await;
+        })
+        .await;
+        let error = to(address).forward(get("/")).await.unwrap_err();
+        assert!(matches!(error, UpstreamError::Interrupted(_)), "{error:?}");
+    })
+    .await;
+    within(async {
+        let (go, gone) = oneshot::channel();
+        let gone = std::sync::Mutex::new(Some(gone));
+        let (address, _) = upstream(move |mut connection: Accepted| {
+            let gone = gone.lock().unwrap().take().unwrap();
+            async move {
+                connection.request().await;
+                connection.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n1").await;
+                gone.await.unwrap();
+                connection.write("23").await;
+            }
+        })
+        .await;
+        let answer = to(address).forward(get("/")).await;
+        go.send(()).unwrap();
+        let error = text(answer).await.unwrap_err();
+        assert!(matches!(error, UpstreamError::Interrupted(_)), "{error:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_keyed_call_that_was_answered_ends_with_a_regular_close() {
+    within(async {
+        let (told, ended) = oneshot::channel();
+        let told = std::sync::Mutex::new(Some(told));
+        let (address, _) = upstream(move |mut connection: Accepted| {
+            let told = told.lock().unwrap().take().unwrap();
+            async move {
+                connection.request().await;
+                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 4\r\n\r\n";
+                connection.write(head).await;
+                connection.write("done").await;
+                told.send(connection.ended().await).unwrap();
+            }
+        })
+        .await;
+        let (request, _) = keyed("/", "x");
+        assert_eq!(text(to(address).forward(request).await).await.unwrap(), "done");
+        ended.await.unwrap().unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_answer_with_too_large_a_head_is_an_interruption() {
     let head: &'static str = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(20_000)).leak();
     let error = within(error_of(head.as_bytes())).await;

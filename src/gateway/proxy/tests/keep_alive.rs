@@ -176,6 +176,22 @@ async fn a_connection_that_was_idle_for_too_long_is_closed_and_not_used() {
 }
 
 #[tokio::test]
+async fn a_connection_that_was_idle_for_too_long_is_not_used_though_it_is_still_open() {
+    within(async {
+        let (address, received) = upstream(echo).await;
+        let mut settings = settings(&[address]);
+        // The sweeper had no time to run: nothing waits between answer and next request.
+        settings.idle_timeout = Duration::ZERO;
+        let upstream = Upstream::new(settings);
+        for sent in 1..=3 {
+            text(upstream.forward(get("/")).await).await.unwrap();
+            assert_eq!(received.connections(), sent);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn no_more_idle_connections_are_kept_than_allowed() {
     within(async {
         let gone = Arc::new(Semaphore::new(0));
@@ -195,7 +211,7 @@ async fn no_more_idle_connections_are_kept_than_allowed() {
         let mut settings = settings(&[address]);
         settings.max_idle = 1;
         let upstream = Upstream::new(settings);
-        let one = || async { text(upstream.forward(get("/")).await).await.unwrap() };
+        let one = || Box::pin(async { text(upstream.forward(get("/")).await).await.unwrap() });
         tokio::join!(one(), one(), one(), one());
         gone.acquire_many(3).await.unwrap().forget();
         assert_eq!((received.connections(), gone.available_permits()), (4, 0));

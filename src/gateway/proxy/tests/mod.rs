@@ -3,6 +3,7 @@
 mod balance;
 mod exchange;
 mod failure;
+mod first_byte;
 mod keep_alive;
 mod race;
 mod streaming;

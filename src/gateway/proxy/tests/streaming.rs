@@ -25,7 +25,10 @@ use crate::{
 const PIECE: usize = 64 * 1024;
 
 /// Never ends, and counts what was taken.
-struct Endless(Arc<AtomicUsize>);
+struct Endless {
+    piece: Bytes,
+    taken: Arc<AtomicUsize>,
+}
 
 impl Body for Endless {
     type Data = Bytes;
@@ -35,8 +38,8 @@ impl Body for Endless {
         self: Pin<&mut Self>,
         _cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.0.fetch_add(PIECE, Ordering::SeqCst);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[0; PIECE])))))
+        self.taken.fetch_add(PIECE, Ordering::SeqCst);
+        Poll::Ready(Some(Ok(Frame::data(self.piece.clone()))))
     }
 }
 
@@ -93,7 +96,8 @@ async fn an_upstream_that_does_not_read_is_not_read_ahead_of() {
         let mut settings = settings(&[address]);
         settings.request_timeout = Duration::from_millis(200);
         let taken = Arc::new(AtomicUsize::new(0));
-        let body = RequestBody::stream(Endless(Arc::clone(&taken)));
+        let piece = Bytes::from(vec![0; PIECE]);
+        let body = RequestBody::stream(Endless { piece, taken: Arc::clone(&taken) });
         let request = Request::post("/").header("host", "a").body(body).unwrap();
         let error = Upstream::new(settings).forward(request).await.unwrap_err();
         assert!(matches!(error, UpstreamError::TimedOut), "{error:?}");

@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -182,7 +182,7 @@ pub(super) fn settings(addresses: &[SocketAddr]) -> Settings {
         balance: Balance::LeastRequests,
         connect_timeout: Duration::from_secs(5),
         // Longer than `within` waits, so that a lost wake-up is no mere timeout.
-        request_timeout: Duration::from_secs(60),
+        request_timeout: Duration::from_mins(1),
         idle_timeout: Duration::from_secs(10),
         stream_timeout: Duration::from_secs(10),
         max_answer_head: 16 * 1024,
@@ -250,7 +250,11 @@ impl Body for Pieces {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.pieces.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+        let piece = ready!(self.pieces.poll_recv(cx));
+        if let (Some(Ok(piece)), Some(size)) = (&piece, self.size.exact()) {
+            self.size = SizeHint::with_exact(size - u64::try_from(piece.len()).unwrap());
+        }
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }
 
     fn size_hint(&self) -> SizeHint {
