@@ -35,7 +35,7 @@ async fn a_slow_head_after_an_answer_has_its_own_time() {
     let mut client = connect();
     client.stream.write_all(REQUEST).await.unwrap();
     read_until(&mut client.stream, ";").await;
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let began = Instant::now();
     client.stream.write_all(&REQUEST[..9]).await.unwrap();
 
@@ -65,7 +65,7 @@ async fn an_idle_connection_is_closed_without_a_word_after_exactly_its_time() {
     let began = Instant::now();
 
     // `read_to_end` has a limit of its own, which is shorter.
-    sleep(settings().keep_alive - Duration::from_secs(10)).await;
+    sleep(Duration::from_mins(1)).await;
     assert_eq!(read_to_end(&mut client.stream).await, "");
 
     assert_eq!(began.elapsed(), settings().keep_alive);
@@ -76,7 +76,7 @@ async fn a_request_that_is_served_has_no_deadline_here() {
     let mut client = connect();
     client.stream.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     client.seen.recv().await.unwrap();
-    sleep(Duration::from_secs(3600)).await;
+    sleep(Duration::from_hours(1)).await;
 
     client.echo.gate.add_permits(1);
 
@@ -92,7 +92,7 @@ async fn a_closed_connection_is_read_from_for_the_time_to_linger_and_no_longer()
     read_to_end(&mut client.stream).await;
     let began = Instant::now();
     // The client never closes, and goes on sending.
-    client.stream.write_all(&[b'x'; 200 * 1024]).await.unwrap();
+    client.stream.write_all(&vec![b'x'; 200 * 1024]).await.unwrap();
 
     client.served.await.unwrap();
 

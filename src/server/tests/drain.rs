@@ -58,7 +58,7 @@ async fn what_is_not_over_in_time_is_cut_off_and_counted() {
 
 #[tokio::test]
 async fn until_the_delay_is_over_all_goes_on_as_before() {
-    let drain = Drain { delay: Duration::from_secs(3600), timeout: SOON };
+    let drain = Drain { delay: Duration::from_hours(1), timeout: SOON };
     let running = start(Settings { drain, ..settings() });
     let address = running.address;
 
