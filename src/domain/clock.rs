@@ -116,3 +116,48 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn both_clocks_of_a_test_move_with_tokios() {
+        let clock = Clock::following_tokio(Timestamp::from_millis(1_000));
+        let boot = clock.boot();
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(clock.wall(), Timestamp::from_millis(3_000));
+        assert_eq!(clock.boot().since(boot), Duration::from_secs(2));
+        assert_eq!(boot.after(Duration::from_secs(2)), clock.boot());
+    }
+
+    #[test]
+    fn the_system_clock_never_goes_back_and_is_past_2020() {
+        let clock = Clock::system();
+        let first = clock.boot();
+        assert!(clock.boot() >= first);
+        assert!(clock.wall() > Timestamp::from_millis(1_577_836_800_000));
+    }
+
+    #[test]
+    fn time_that_has_not_come_is_no_time_ago() {
+        let [early, late] = [1, 5].map(Timestamp::from_millis);
+        assert_eq!(late.since(early), Duration::from_millis(4));
+        assert_eq!(early.since(late), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_end_of_time_is_neither_passed_nor_a_panic() {
+        let end = Timestamp::from_millis(u64::MAX);
+        assert_eq!(Timestamp::from_millis(1).after(Duration::MAX), end);
+        assert_eq!(end.after(Duration::from_millis(1)), end);
+        assert_eq!(end.to_string(), "Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn a_timestamp_is_shown_as_http_writes_dates() {
+        // The example of RFC 9110 section 5.6.7.
+        let example = Timestamp::from_millis(784_111_777_999);
+        assert_eq!(example.to_string(), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+}

@@ -1,6 +1,7 @@
 //! The words the rest of the crate speaks: key, scope, fingerprint, intent, record, clock.
 
 mod clock;
+mod digest;
 mod fingerprint;
 mod intent;
 mod key;
@@ -14,7 +15,7 @@ mod token;
 
 pub use self::{
     clock::{BootInstant, Clock, Timestamp},
-    fingerprint::{BodyMode, Fingerprint, Recipe, Subject},
+    fingerprint::{BodyMode, Fingerprint, Recipe, Subject, is_json_pointer},
     intent::{AttemptId, Cause, Intent, Origin, Retention},
     key::{IdempotencyKey, KeyError, KeyFormat, KeyRules},
     key_id::KeyId,

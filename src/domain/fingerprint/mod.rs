@@ -1,43 +1,31 @@
 //! The digest that tells a retry from a different request under the same key.
 
+mod body;
+mod form;
+mod json;
+mod multipart;
+mod recipe;
+#[cfg(test)]
+mod tests;
+
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, Method};
+use serde::{Deserialize, Serialize};
 
-use super::Secret;
-
-/// How a fingerprint is computed; stored with the record, so that a retry is compared by the
-/// recipe of the first request whatever the configuration says now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recipe {
-    /// Of the encoding below; 1 is the only one so far.
-    pub version: u8,
-    pub body: BodyMode,
-    /// In the order of the configuration.
-    pub headers: Vec<HeaderName>,
-    /// Whether the authority counts: not where the route matches one host only.
-    pub authority: bool,
-}
-
-/// What of the body counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum BodyMode {
-    #[default]
-    Raw,
-    /// RFC 8785 canonical form without the members at these JSON pointers (RFC 6901).
-    Json {
-        ignore: Vec<String>,
-    },
-    Form,
-    /// By part: a change of boundary alone is no difference.
-    Multipart,
-    None,
-}
+pub use self::{
+    json::is_json_pointer,
+    recipe::{BodyMode, Recipe},
+};
+use super::{Secret, digest::Digest};
 
 /// A digest with the recipe that made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Its serialised form is part of every stored record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
+    #[serde(with = "recipe::shared")]
     pub recipe: Arc<Recipe>,
     pub digest: [u8; 32],
 }
@@ -58,19 +46,51 @@ pub struct Subject {
     pub secret: Option<Arc<Secret>>,
 }
 
+const LABEL: &str = "oncegate fingerprint";
+
+// === impl Fingerprint ===
+
+impl Fingerprint {
+    /// Whether `subject`, whose fingerprint this is, is the request that `stored` was made of.
+    ///
+    /// The same as [`Subject::matches`], but the request is hashed again only where the stored
+    /// recipe is another one.
+    pub fn is_retry_of(&self, stored: &Self, subject: &Subject) -> bool {
+        if self.recipe.version == Recipe::VERSION && self.recipe == stored.recipe {
+            self.digest == stored.digest
+        } else {
+            subject.matches(stored)
+        }
+    }
+}
+
 // === impl Subject ===
 
 impl Subject {
-    /// Fingerprints the request by `recipe`.
+    /// Fingerprints the request by `recipe`, whose version is [`Recipe::VERSION`].
+    ///
+    /// A body that counts raw is hashed where it lies; the other modes take memory in proportion
+    /// to the body.
     pub fn fingerprint(&self, recipe: &Arc<Recipe>) -> Fingerprint {
-        let _ = recipe;
-        todo!("domain helper")
+        let mut digest = Digest::new(self.secret.as_deref(), LABEL);
+        digest.tag(recipe.version);
+        digest.bytes(self.method.as_str().as_bytes());
+        digest.option(recipe.authority.then_some(self.authority.as_bytes()));
+        digest.bytes(self.path.as_bytes());
+        digest.option(self.query.as_deref().map(str::as_bytes));
+        digest.number(recipe.headers.len());
+        for name in &recipe.headers {
+            digest.lines(&self.headers, name);
+        }
+        body::count(&mut digest, &self.headers, &self.body, &recipe.body);
+        Fingerprint { recipe: Arc::clone(recipe), digest: digest.finish() }
     }
 
     /// Whether this request is the one that `stored` was made of, by the *stored* recipe. A recipe
     /// of an unknown version matches nothing.
     pub fn matches(&self, stored: &Fingerprint) -> bool {
-        self.fingerprint(&stored.recipe).digest == stored.digest
+        stored.recipe.version == Recipe::VERSION
+            && self.fingerprint(&stored.recipe).digest == stored.digest
     }
 }
 
