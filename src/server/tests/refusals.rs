@@ -138,7 +138,7 @@ async fn a_head_over_the_limit_gets_a_problem_of_its_own() {
         format!("GET /{long}"),
     ] {
         let answer = running.exchange(&request).await;
-        assert_eq!(answer, text(&settings().canned.headers_too_large), "{:.30}", request);
+        assert_eq!(answer, text(&settings().canned.headers_too_large), "{request:.30}");
     }
     assert_eq!(running.stop().await, []);
 }

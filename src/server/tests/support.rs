@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -212,7 +212,7 @@ impl Echo {
             drop(self.seen.send(Seen { target, body: None, peer }));
             return response.body(Full::from("unread")).unwrap();
         }
-        let body = request.into_body().collect().await.ok().map(|body| body.to_bytes());
+        let body = request.into_body().collect().await.ok().map(Collected::to_bytes);
         drop(self.seen.send(Seen { target: target.clone(), body: body.clone(), peer }));
         if target == "/gated" {
             self.gate.acquire().await.unwrap().forget();
