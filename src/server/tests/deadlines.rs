@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tokio::{
-    io::AsyncWriteExt,
-    time::{Instant, sleep},
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::{Instant, sleep, timeout},
 };
 
-use super::support::{connect, read_to_end, read_until, settings};
+use super::support::{LARGE, SOON, connect, read_to_end, read_until, settings};
 
 const REQUEST: &[u8] = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n";
 
@@ -94,7 +94,36 @@ async fn a_closed_connection_is_read_from_for_the_time_to_linger_and_no_longer()
     // The client never closes, and goes on sending.
     client.stream.write_all(&vec![b'x'; 200 * 1024]).await.unwrap();
 
-    client.served.await.unwrap();
+    timeout(SOON, client.served).await.expect("it ends").unwrap();
 
     assert_eq!(began.elapsed(), settings().linger);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_is_cut_off_after_exactly_its_time() {
+    let mut client = connect();
+    client.stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let began = Instant::now();
+
+    timeout(SOON, &mut client.served).await.expect("it ends").unwrap();
+
+    assert_eq!(began.elapsed(), settings().write_timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_slowly_gets_all_of_its_answer() {
+    let mut client = connect();
+    client.stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    read_until(&mut client.stream, "\r\n\r\n").await;
+    let mut left = LARGE;
+    let mut part = vec![0; 64 * 1024];
+    while left > 0 {
+        sleep(settings().write_timeout / 2).await;
+        let read = timeout(SOON, client.stream.read(&mut part)).await.expect("bytes").unwrap();
+        assert_ne!(read, 0, "cut off with {left} bytes left");
+        left -= read;
+    }
+
+    client.stream.write_all(REQUEST).await.unwrap();
+    assert!(read_until(&mut client.stream, ";").await.ends_with("first /x ;"));
 }

@@ -35,6 +35,9 @@ use crate::{
 /// How long a test waits for what must come: long, since it only decides how a failure is told.
 pub(super) const SOON: Duration = Duration::from_secs(20);
 
+/// More than a duplex stream takes.
+pub(super) const LARGE: usize = 1024 * 1024;
+
 /// What the service saw of one request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
@@ -48,6 +51,7 @@ pub(super) struct Seen {
 ///
 /// - `/gated` waits for a permit of `gate` before that.
 /// - `/unread` leaves the body alone.
+/// - `/large` is answered with [`LARGE`] bytes.
 /// - `/upgrade` switches protocols and echoes.
 #[derive(Clone, Debug)]
 pub(super) struct Echo {
@@ -78,6 +82,7 @@ pub(super) fn settings() -> Settings {
         address: ([127, 0, 0, 1], 0).into(),
         header_timeout: Duration::from_secs(10),
         keep_alive: Duration::from_secs(75),
+        write_timeout: Duration::from_secs(15),
         linger: Duration::from_secs(2),
         max_connections: 100,
         max_header_size: 16 * 1024,
@@ -216,6 +221,9 @@ impl Echo {
         drop(self.seen.send(Seen { target: target.clone(), body: body.clone(), peer }));
         if target == "/gated" {
             self.gate.acquire().await.unwrap().forget();
+        }
+        if target == "/large" {
+            return response.body(Full::from(vec![b'x'; LARGE])).unwrap();
         }
         let Some(body) = body else {
             return response.status(400).body(Full::from("broken body")).unwrap();
