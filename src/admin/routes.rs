@@ -14,7 +14,7 @@ use super::Readiness;
 use crate::telemetry::Metrics;
 
 /// The admin listener's service.
-pub fn router(readiness: Readiness, metrics: Metrics) -> Router {
+pub(super) fn router(readiness: Readiness, metrics: Metrics) -> Router {
     Router::new()
         .route("/livez", get(async || text(StatusCode::OK, "ok")))
         .route("/readyz", get(readyz).with_state(readiness))

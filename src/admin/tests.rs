@@ -1,1 +1,171 @@
+use std::{sync::Arc, time::Duration};
 
+use axum::body::Body;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::{io::AsyncWriteExt, net::TcpListener, sync::oneshot, time::timeout};
+use tower::ServiceExt;
+
+use super::{Admin, HealthError, Readiness, health_check, routes::router};
+use crate::{
+    ledger::{Begin, Begun, BoxFuture, Ledger, LedgerError},
+    telemetry::{Metrics, log::DroppedLines},
+};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A ledger that is only ever asked for its health.
+#[derive(Debug)]
+struct Patient(Result<(), LedgerError>);
+
+impl Ledger for Patient {
+    fn begin(&self, _begin: Begin) -> BoxFuture<'_, Result<Begun, LedgerError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn health(&self) -> Result<(), LedgerError> {
+        self.0.clone()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+fn healthy() -> Readiness {
+    Readiness::new(Arc::new(Patient(Ok(()))))
+}
+
+fn ill() -> Readiness {
+    let reason = "no session".to_owned();
+    Readiness::new(Arc::new(Patient(Err(LedgerError::Unavailable { reason, source: None }))))
+}
+
+fn metrics() -> Metrics {
+    Metrics::new(PrometheusBuilder::new().build_recorder().handle(), DroppedLines::default())
+}
+
+async fn ask(readiness: &Readiness, request: Request<Body>) -> (StatusCode, Response<String>) {
+    let response = router(readiness.clone(), metrics()).oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes().to_vec();
+    (parts.status, Response::from_parts(parts, String::from_utf8(body).unwrap()))
+}
+
+async fn get(readiness: &Readiness, target: &str) -> (StatusCode, String) {
+    let (status, response) =
+        ask(readiness, Request::get(target).body(Body::empty()).unwrap()).await;
+    (status, response.into_body())
+}
+
+#[tokio::test]
+async fn it_is_ready_while_the_ledger_is_usable() {
+    assert_eq!(get(&healthy(), "/readyz").await, (StatusCode::OK, "ok\n".into()));
+}
+
+#[tokio::test]
+async fn without_a_ledger_it_is_not_ready_and_says_why() {
+    let (status, body) = get(&ill(), "/readyz").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(body, "not ready: ledger is unavailable: no session\n");
+}
+
+#[tokio::test]
+async fn a_probe_may_leave_the_ledger_out() {
+    assert_eq!(get(&ill(), "/readyz?exclude=ledger").await.0, StatusCode::OK);
+    assert_eq!(get(&ill(), "/readyz?x=1&exclude=ledger").await.0, StatusCode::OK);
+    assert_eq!(get(&ill(), "/readyz?exclude=else").await.0, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn it_is_not_ready_from_the_moment_it_drains_but_alive() {
+    let readiness = healthy();
+    readiness.clone().drain();
+    for target in ["/readyz", "/readyz?exclude=ledger"] {
+        let unready = (StatusCode::SERVICE_UNAVAILABLE, "not ready: draining\n".to_owned());
+        assert_eq!(get(&readiness, target).await, unready);
+    }
+    assert_eq!(get(&readiness, "/livez").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn it_is_alive_without_a_ledger() {
+    assert_eq!(get(&ill(), "/livez").await, (StatusCode::OK, "ok\n".into()));
+}
+
+#[tokio::test]
+async fn metrics_are_given_as_prometheus_reads_them() {
+    let request = Request::get("/metrics").body(Body::empty()).unwrap();
+    let (status, response) = ask(&healthy(), request).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert!(response.body().contains("\nprocess_open_fds "), "{}", response.body());
+}
+
+#[tokio::test]
+async fn an_unknown_path_and_an_unknown_method_get_a_problem() {
+    for (request, status, code) in [
+        (Request::get("/nothing"), 404, "not-found"),
+        (Request::post("/livez"), 405, "method-not-allowed"),
+    ] {
+        let (answered, response) = ask(&healthy(), request.body(Body::empty()).unwrap()).await;
+        assert_eq!(answered, status);
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let problem: serde_json::Value = serde_json::from_str(response.body()).unwrap();
+        assert_eq!(problem["status"], status);
+        assert_eq!(problem["code"], code);
+        assert_eq!(problem["type"], format!("urn:oncegate:problem:{code}"));
+    }
+}
+
+/// A running admin listener's URL, and what stops it.
+async fn start(readiness: Readiness) -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
+    let admin = Admin::bind(([127, 0, 0, 1], 0).into(), readiness, metrics()).await.unwrap();
+    let url = format!("http://{}", admin.local_address());
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(admin.serve(async { drop(stopped.await) }));
+    (url, stop, serving)
+}
+
+#[tokio::test]
+async fn the_health_check_tells_what_the_gateway_says() {
+    let (url, _stop, _) = start(healthy()).await;
+    health_check(&url).await.unwrap();
+    health_check(&format!("{url}/")).await.unwrap();
+
+    let (url, _stop, _) = start(ill()).await;
+    let error = health_check(&url).await.unwrap_err();
+    let told = "answered 503 Service Unavailable: not ready: ledger is unavailable: no session";
+    assert_eq!(error.to_string(), told);
+}
+
+#[tokio::test]
+async fn the_health_check_tells_when_nobody_answers() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = health_check(&format!("http://{address}")).await.unwrap_err();
+    assert!(matches!(&error, HealthError::Unreachable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_health_check_refuses_what_is_not_an_http_url() {
+    for url in ["", "127.0.0.1:9090", "https://127.0.0.1:9090", "/readyz", "http://"] {
+        let error = health_check(url).await.unwrap_err();
+        assert!(matches!(&error, HealthError::Url { .. }), "{url}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_does_not_keep_it_from_stopping() {
+    let (url, stop, serving) = start(healthy()).await;
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stuck = tokio::net::TcpStream::connect(address).await.unwrap();
+    stuck.write_all(b"GET /readyz HTTP/1.1\r\n").await.unwrap();
+    health_check(&url).await.unwrap();
+
+    stop.send(()).unwrap();
+
+    timeout(SOON, serving).await.expect("it stops soon").unwrap();
+}

@@ -51,8 +51,8 @@ enum Left {
     Refused,
 }
 
-/// hyper's least bound of its buffer.
-const LEAST_BUFFER: usize = 8192;
+/// Bytes of a body that are read or written at once at most, unless heads may be larger.
+const BUFFER: usize = 64 * 1024;
 
 /// Serves the requests of a connection until it is closed, by either side.
 ///
@@ -97,6 +97,7 @@ pub(super) async fn serve<T, S, B>(
             let patience = match phase {
                 Phase::Idle => settings.keep_alive,
                 Phase::Head => settings.header_timeout,
+                Phase::Serving if progress.is_stalled() => settings.write_timeout,
                 Phase::Serving => return Poll::Pending,
                 Phase::Refused => return Poll::Ready(Left::Refused),
             };
@@ -122,9 +123,9 @@ pub(super) async fn serve<T, S, B>(
     let mut wire = parts.io.into_inner();
     drop(parts.service);
     match &left {
-        Left::Done(Ok(())) | Left::Expired(Phase::Serving | Phase::Refused) => {}
-        // Nobody is asking, so nobody is told.
-        Left::Expired(Phase::Idle) => return,
+        Left::Done(Ok(())) | Left::Expired(Phase::Refused) => {}
+        // Nobody is asking, or nobody is reading: there is nobody to tell.
+        Left::Expired(Phase::Idle | Phase::Serving) => return,
         Left::Expired(Phase::Head) => wire.answer(Own::RequestTimeout),
         Left::Refused => wire.answer(Own::BadRequest),
         // The preface of HTTP/2 is the one mistake that hyper does not answer.
@@ -167,7 +168,7 @@ impl Common {
         http.half_close(true)
             .header_read_timeout(None)
             .max_header_size(settings.max_header_size)
-            .max_buf_size(settings.max_header_size.max(LEAST_BUFFER));
+            .max_buf_size(settings.max_header_size.max(BUFFER));
         Self {
             http,
             settings,

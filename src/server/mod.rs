@@ -29,6 +29,8 @@ pub struct Settings {
     pub header_timeout: Duration,
     /// How long a connection may lie idle between two requests.
     pub keep_alive: Duration,
+    /// How long a client may take none of the bytes of an answer before it is cut off.
+    pub write_timeout: Duration,
     /// How long a closed connection is still read from, so that what the client was sending does
     /// not reset it before it has read our last answer.
     pub linger: Duration,

@@ -16,7 +16,9 @@ struct Inner {
     phase: AtomicU8,
     /// Whether the body of the answer has ended, though maybe not yet left.
     answered: AtomicBool,
-    /// Grows with each change of the phase.
+    /// Whether the client does not take what there is to write.
+    stalled: AtomicBool,
+    /// Grows with each change of what is waited for.
     changes: AtomicU32,
 }
 
@@ -46,7 +48,12 @@ impl Progress {
         }
     }
 
-    /// A number that differs whenever the phase changed in between.
+    /// Whether an answer waits for the client to read.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.0.stalled.load(Relaxed)
+    }
+
+    /// A number that differs whenever the phase changed, or a new stall began, in between.
     pub(super) fn changes(&self) -> u32 {
         self.0.changes.load(Relaxed)
     }
@@ -81,8 +88,20 @@ impl Progress {
         }
     }
 
+    /// Tells how a write went: each one that is taken ends a stall.
+    pub(super) fn wrote(&self, is_taken: bool) {
+        if is_taken == self.is_stalled() {
+            self.0.stalled.store(!is_taken, Relaxed);
+            self.changed();
+        }
+    }
+
     fn enter(&self, phase: Phase) {
         self.0.phase.store(phase as u8, Relaxed);
+        self.changed();
+    }
+
+    fn changed(&self) {
         self.0.changes.store(self.changes().wrapping_add(1), Relaxed);
     }
 }

@@ -121,7 +121,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Wire<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.is_service_writing() {
-            return Pin::new(&mut self.stream).poll_write(cx, bytes);
+            let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+            self.progress.wrote(written.is_ready());
+            return written;
         }
         self.replace(bytes);
         Poll::Ready(Ok(bytes.len()))
@@ -133,7 +135,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Wire<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if self.is_service_writing() {
-            return Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+            let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+            self.progress.wrote(written.is_ready());
+            return written;
         }
         self.replace(slices.first().map_or(&[], |slice| slice));
         Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()))

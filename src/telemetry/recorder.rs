@@ -40,7 +40,8 @@ pub(super) fn recorder() -> PrometheusRecorder {
 // === impl Metrics ===
 
 impl Metrics {
-    pub(super) fn new(handle: PrometheusHandle, dropped: DroppedLines) -> Self {
+    /// For a host that has installed a recorder of its own; all others call [`install`].
+    pub fn new(handle: PrometheusHandle, dropped: DroppedLines) -> Self {
         Self { handle, process: Process::new(), dropped }
     }
 

@@ -219,7 +219,7 @@ fn lock_event(key: LoggedKey<'_>) -> serde_json::Value {
             event: Transition::Acquired,
             key,
             znode_path: None,
-            session_id: Some(SessionId(0x0100_0a)),
+            session_id: Some(SessionId(0x0001_000a)),
             route: "charges",
             request_id: "r-1",
             attempt: Some(2),

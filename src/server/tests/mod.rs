@@ -1,0 +1,5 @@
+mod deadlines;
+mod drain;
+mod protocol;
+mod refusals;
+mod support;
