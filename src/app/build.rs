@@ -26,6 +26,9 @@ use crate::{
 /// Idle client connections are kept as long as nginx keeps them.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
+/// As nginx waits for a client that takes nothing of its answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long a closed connection is read on, so that its client sees the last answer.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -73,6 +76,7 @@ pub(super) fn server(config: &Config) -> server::Settings {
         address: config.listen.address,
         header_timeout: config.listen.header_timeout,
         keep_alive: KEEP_ALIVE,
+        write_timeout: WRITE_TIMEOUT,
         linger: LINGER,
         max_connections: config.listen.max_connections,
         max_header_size: usize::try_from(config.listen.max_header_size).unwrap_or(usize::MAX),

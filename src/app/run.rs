@@ -3,7 +3,6 @@
 use std::{fmt, future::Future, io, path::PathBuf, sync::Arc};
 
 use tokio::{
-    net::TcpListener,
     sync::{oneshot, watch},
     time::sleep,
 };
@@ -15,7 +14,7 @@ use super::{
     signals::{Request, Signals},
 };
 use crate::{
-    admin::{self, Readiness},
+    admin::{Admin, Readiness},
     arbiter::Arbiter,
     config::{self, Config, ProcessEnvironment, Warning},
     domain::Clock,
@@ -84,10 +83,14 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         address: config.listen.address,
         source,
     })?;
-    let admin = TcpListener::bind(config.admin.address).await.map_err(|source| {
-        RunError::Listen { what: "admin.address", address: config.admin.address, source }
-    })?;
     let ledger = open_ledger(&config).await?;
+    let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
+    let admin = Admin::bind(config.admin.address, readiness.clone(), metrics.clone()).await;
+    let admin = admin.map_err(|source| RunError::Listen {
+        what: "admin.address",
+        address: config.admin.address,
+        source,
+    })?;
     let arbiter = Arbiter::new(
         Arc::clone(&ledger) as Arc<dyn Ledger>,
         build::arbiter_limits(&config),
@@ -98,21 +101,15 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
 
-    let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
-    let addresses = Addresses {
-        public: server.local_address(),
-        admin: admin.local_addr().unwrap_or(config.admin.address),
-    };
+    let addresses = Addresses { public: server.local_address(), admin: admin.local_address() };
     let housekeeping = Housekeeping {
-        metrics: metrics.clone(),
+        metrics,
         arbiter: arbiter.clone(),
         budget: shared.budget.clone(),
         ledger: Arc::clone(&ledger),
     };
-    let background = [
-        tokio::spawn(housekeeping.run()),
-        tokio::spawn(serve_admin(admin, admin::router(readiness.clone(), metrics))),
-    ];
+    let background =
+        [tokio::spawn(housekeeping.run()), tokio::spawn(admin.serve(std::future::pending()))];
     tracing::info!(
         address = %addresses.public,
         admin = %addresses.admin,
@@ -175,7 +172,7 @@ async fn drain(
 async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, OpenError> {
     let settings = build::ledger(config);
     // Opening a file blocks, and after a crash for a while.
-    let opened = tokio::task::spawn_blocking(|| Embedded::open(settings)).await;
+    let opened = tokio::task::spawn_blocking(move || Embedded::open(&settings)).await;
     match opened {
         Ok(opened) => opened.map(Arc::new),
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -186,12 +183,6 @@ async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, OpenError> {
 fn gateway_id(config: &Config) -> Arc<str> {
     let suffix = Uuid::new_v4().simple().to_string();
     Arc::from(format!("{}-{}", config.gateway_id, &suffix[..8]))
-}
-
-async fn serve_admin(listener: TcpListener, router: axum::Router) {
-    if let Err(error) = axum::serve(listener, router).await {
-        tracing::error!(error = &error as &dyn std::error::Error, "admin listener failed");
-    }
 }
 
 // === impl Running ===

@@ -35,17 +35,9 @@ pub(super) fn demo(arguments: &arguments::Demo) -> Exit {
 }
 
 pub(super) fn check(file: &Path) -> Exit {
-    match config::load(file, &ProcessEnvironment) {
-        Ok(Loaded { warnings, .. }) => {
-            say(io::stdout(), config::render_warnings(&warnings));
-            say(io::stdout(), format_args!("{}: ok\n", file.display()));
-            Exit::Success
-        }
-        Err(mistakes) => {
-            say(io::stdout(), config::render_mistakes(&mistakes));
-            Exit::Usage
-        }
-    }
+    let report = config::check(file, &ProcessEnvironment);
+    say(io::stdout(), &report.text);
+    if report.passes { Exit::Success } else { Exit::Usage }
 }
 
 pub(super) fn schema() -> Exit {
