@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -27,7 +28,13 @@ enum Source {
         start: tokio::time::Instant,
         wall: Timestamp,
     },
+    /// Moved by hand, for tests that cannot pause tokio's clock.
+    Hands(Hands),
 }
+
+/// Moves a [`Clock`] of a test; its wall time can be stepped while boot time goes on.
+#[derive(Clone, Debug)]
+pub struct Hands(Arc<Mutex<(Timestamp, BootInstant)>>);
 
 // === impl Timestamp ===
 
@@ -92,6 +99,12 @@ impl Clock {
         Self(Source::Tokio { start: tokio::time::Instant::now(), wall })
     }
 
+    /// A clock for tests that stands at `wall` until its hands are moved.
+    pub fn by_hand(wall: Timestamp) -> (Self, Hands) {
+        let hands = Hands(Arc::new(Mutex::new((wall, BootInstant(Duration::from_mins(1))))));
+        (Self(Source::Hands(hands.clone())), hands)
+    }
+
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads wall time")]
     pub fn wall(&self) -> Timestamp {
         match &self.0 {
@@ -100,6 +113,7 @@ impl Clock {
                 Timestamp(0).after(now.unwrap_or_default())
             }
             Source::Tokio { start, wall } => wall.after(start.elapsed()),
+            Source::Hands(hands) => hands.read().0,
         }
     }
 
@@ -113,7 +127,28 @@ impl Clock {
                 BootInstant(Duration::new(seconds, nanos))
             }
             Source::Tokio { start, .. } => BootInstant(start.elapsed()),
+            Source::Hands(hands) => hands.read().1,
         }
+    }
+}
+
+// === impl Hands ===
+
+impl Hands {
+    /// Lets time pass, on both clocks.
+    pub fn advance(&self, duration: Duration) {
+        let (wall, boot) = self.read();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            (wall.after(duration), boot.after(duration));
+    }
+
+    /// Steps wall time alone, as an operator or NTP does.
+    pub fn step_wall(&self, wall: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = wall;
+    }
+
+    fn read(&self) -> (Timestamp, BootInstant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

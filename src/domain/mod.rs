@@ -14,7 +14,7 @@ mod secret;
 mod token;
 
 pub use self::{
-    clock::{BootInstant, Clock, Timestamp},
+    clock::{BootInstant, Clock, Hands, Timestamp},
     fingerprint::{BodyMode, Fingerprint, Recipe, Subject, is_json_pointer},
     intent::{AttemptId, Cause, Intent, Origin, Retention},
     key::{IdempotencyKey, KeyError, KeyFormat, KeyRules},

@@ -1,8 +1,12 @@
 //! The one place that decides who executes and what was answered: locks and records together.
 
+pub mod codec;
+pub mod embedded;
 mod error;
 mod gate;
 mod hold;
+#[cfg(test)]
+pub mod suite;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 

@@ -1,0 +1,17 @@
+//! What is started, reloaded, drained and stopped; the only room that names a concrete ledger.
+
+mod build;
+mod housekeeping;
+mod run;
+mod signals;
+
+use std::net::SocketAddr;
+
+pub use self::run::{Program, RunError, run};
+
+/// Where a running gateway listens, with the ports that were picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    pub public: SocketAddr,
+    pub admin: SocketAddr,
+}

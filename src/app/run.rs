@@ -1,0 +1,229 @@
+//! One run of the gateway, from its start to the end of its drain.
+
+use std::{fmt, future::Future, io, path::PathBuf, sync::Arc};
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::sleep,
+};
+use uuid::Uuid;
+
+use super::{
+    Addresses, build,
+    housekeeping::Housekeeping,
+    signals::{Request, Signals},
+};
+use crate::{
+    admin::{Admin, Readiness},
+    arbiter::Arbiter,
+    config::{self, Config, ProcessEnvironment, Warning},
+    domain::Clock,
+    gateway::{Gateway, idempotency::Shared, proxy::Upstream},
+    ledger::{
+        Ledger,
+        embedded::{Embedded, OpenError},
+    },
+    server::Server,
+    telemetry::{self, ReloadResult},
+};
+
+/// What to run.
+#[derive(Debug)]
+pub struct Program {
+    pub config: Config,
+    /// The file that a reload reads again; without one there is no reload.
+    pub file: Option<PathBuf>,
+    /// What the file says that is allowed but rarely meant.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why the gateway could not start, or did not stop as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("could not listen on {address} ({what}); is another process listening there?")]
+    Listen {
+        what: &'static str,
+        address: std::net::SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Ledger(#[from] OpenError),
+    #[error("could not start logging")]
+    Log(#[from] telemetry::log::InitError),
+    #[error("could not start metrics")]
+    Metrics(#[from] telemetry::InstallError),
+    #[error("could not listen for signals")]
+    Signals(#[source] io::Error),
+}
+
+/// What a reload can replace.
+struct Running {
+    config: Config,
+    shared: Shared,
+    upstreams: Vec<(config::Upstream, Arc<Upstream>)>,
+    services: watch::Sender<Gateway>,
+}
+
+/// Runs the gateway until it is told to stop, and then until what was in flight is stored.
+///
+/// `started` is called once requests are accepted. Call within a runtime, once per process: logs
+/// and metrics are the process's.
+pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<(), RunError> {
+    let Program { config, file, warnings } = program;
+    let log = telemetry::log::init(build::log(&config))?;
+    let metrics = telemetry::install(log.dropped_lines())?;
+    let mut signals = Signals::new().map_err(RunError::Signals)?;
+    for warning in &warnings {
+        tracing::warn!(%warning, "configuration");
+    }
+
+    let server = Server::bind(build::server(&config)).map_err(|source| RunError::Listen {
+        what: "listen.address",
+        address: config.listen.address,
+        source,
+    })?;
+    let ledger = open_ledger(&config).await?;
+    let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
+    let admin = Admin::bind(config.admin.address, readiness.clone(), metrics.clone()).await;
+    let admin = admin.map_err(|source| RunError::Listen {
+        what: "admin.address",
+        address: config.admin.address,
+        source,
+    })?;
+    let arbiter = Arbiter::new(
+        Arc::clone(&ledger) as Arc<dyn Ledger>,
+        build::arbiter_limits(&config),
+        Clock::system(),
+    );
+    let gateway_id = gateway_id(&config);
+    let shared = build::shared(&config, arbiter.clone(), gateway_id);
+    let upstreams = build::upstreams(&config, &[]);
+    let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
+
+    let addresses = Addresses { public: server.local_address(), admin: admin.local_address() };
+    let housekeeping = Housekeeping {
+        metrics,
+        arbiter: arbiter.clone(),
+        budget: shared.budget.clone(),
+        ledger: Arc::clone(&ledger),
+    };
+    let background =
+        [tokio::spawn(housekeeping.run()), tokio::spawn(admin.serve(std::future::pending()))];
+    tracing::info!(
+        address = %addresses.public,
+        admin = %addresses.admin,
+        gateway = &*shared.gateway,
+        version = env!("CARGO_PKG_VERSION"),
+        "gateway started"
+    );
+    started(addresses);
+
+    let (drain_delay, drain_timeout) = (config.drain_delay, config.drain_timeout);
+    let mut running = Running { config, shared, upstreams, services };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve(current, async {
+        // An error means that the sender is gone: stop as well.
+        stopped.await.ok();
+    }));
+    while signals.next().await == Request::Reload {
+        running.reload(file.as_ref());
+    }
+    tracing::info!("gateway stops: finishing what is in flight");
+    readiness.drain();
+    drop(stop);
+    let finished = async {
+        if let Err(error) = serving.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "listener panicked");
+        }
+        // Executions whose clients have left.
+        arbiter.idle().await;
+    };
+    drain(finished, &arbiter, &mut signals, sleep(drain_delay + drain_timeout)).await;
+    ledger.close().await;
+    for task in background {
+        task.abort();
+    }
+    tracing::info!("gateway stopped");
+    drop(log);
+    Ok(())
+}
+
+/// Waits for what is in flight; what is not over in time, or when a second signal comes, is
+/// aborted and left unknown.
+async fn drain(
+    finished: impl Future<Output = ()>,
+    arbiter: &Arbiter,
+    signals: &mut Signals,
+    patience: impl Future<Output = ()>,
+) {
+    tokio::pin!(finished);
+    let told_again = async { while signals.next().await != Request::Stop {} };
+    tokio::select! {
+        () = &mut finished => return,
+        () = patience => {}
+        () = told_again => {}
+    }
+    let attempts = arbiter.abort();
+    tracing::warn!(attempts, "drain is over: what was in flight is aborted");
+    finished.await;
+}
+
+async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, OpenError> {
+    let settings = build::ledger(config);
+    // Opening a file blocks, and after a crash for a while.
+    let opened = tokio::task::spawn_blocking(move || Embedded::open(&settings)).await;
+    match opened {
+        Ok(opened) => opened.map(Arc::new),
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+/// The configured id with a random suffix: two starts are two gateways.
+fn gateway_id(config: &Config) -> Arc<str> {
+    let suffix = Uuid::new_v4().simple().to_string();
+    Arc::from(format!("{}-{}", config.gateway_id, &suffix[..8]))
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Takes the file in effect, or refuses it whole and says why.
+    fn reload(&mut self, file: Option<&PathBuf>) {
+        let Some(file) = file else {
+            tracing::warn!("nothing to reload: the configuration is not from a file");
+            return;
+        };
+        let result = match config::load(file, &ProcessEnvironment) {
+            Ok(loaded) => self.apply(loaded),
+            Err(mistakes) => refuse(&mistakes),
+        };
+        telemetry::config_reloaded(result);
+    }
+
+    fn apply(&mut self, config::Loaded { config, warnings }: config::Loaded) -> ReloadResult {
+        let conflicts = self.config.reload_conflicts(&config);
+        if !conflicts.is_empty() {
+            return refuse(&conflicts);
+        }
+        for warning in &warnings {
+            tracing::warn!(%warning, "configuration");
+        }
+        let limits = &config.limits;
+        self.shared.permits.resize(limits.max_in_flight, limits.max_in_flight_per_scope);
+        self.shared.budget.resize(limits.buffered_bodies);
+        self.shared.arbiter.resize(build::arbiter_limits(&config));
+        self.upstreams = build::upstreams(&config, &self.upstreams);
+        self.services.send_replace(build::gateway(&config, &self.shared, &self.upstreams));
+        self.config = config;
+        tracing::info!("configuration reloaded");
+        ReloadResult::Applied
+    }
+}
+
+fn refuse<T: fmt::Display>(reasons: &[T]) -> ReloadResult {
+    for reason in reasons {
+        tracing::error!(%reason, "reload refused: the old configuration stays in effect");
+    }
+    ReloadResult::Refused
+}

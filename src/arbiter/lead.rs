@@ -1,0 +1,265 @@
+//! One attempt, from the question to the ledger until its end is stored.
+
+use std::{future::Future, sync::Arc};
+
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{
+    Arbiter, Attempt, Call, Disposition, Execution, Refusal, Verdict,
+    flight::{Ending, Leader},
+    judge::replay_or_refuse,
+};
+use crate::{
+    domain::{Cause, StoredResponse},
+    ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError},
+    telemetry::{Phase, Transition},
+};
+
+/// Why an execution was given up before it ended by itself.
+enum GivenUp {
+    LeaseOver,
+    Stopping,
+}
+
+// === impl Arbiter ===
+
+impl Arbiter {
+    /// Runs in a task of its own, so that no client that leaves can cancel any step.
+    pub(super) async fn lead<L, E, F>(
+        self,
+        call: Call,
+        wait_until: Option<Instant>,
+        leader: Leader,
+        execute: E,
+        tell: oneshot::Sender<Verdict<L>>,
+    ) where
+        L: Send + 'static,
+        E: FnOnce(Attempt) -> F + Send + 'static,
+        F: Future<Output = Execution<L>> + Send + 'static,
+    {
+        let (verdict, unstored) = match self.begin(&call, wait_until).await {
+            Ok(Begun::Owner(hold)) => {
+                leader.owned(&call.fingerprint);
+                let _in_flight = call.metrics.key_in_flight();
+                let attempt = Some((hold.attempt(), hold.token()));
+                call.log(Transition::Acquired, attempt);
+                let ended = self.execute(&call, hold, execute).await;
+                call.log(Transition::Released, attempt);
+                ended
+            }
+            Ok(Begun::Completed(record)) => {
+                self.0.cache.insert(call.key, &record);
+                (replay_or_refuse(&call, Arc::clone(&record), false), None)
+            }
+            Ok(Begun::FingerprintMismatch(state)) => refused(Refusal::KeyReused(state)),
+            Ok(Begun::InProgress) => refused(Refusal::InProgress),
+            Ok(Begun::Unknown(_)) => refused(Refusal::OutcomeUnknown),
+            Err(error) => refused(self.ledger_failed(&call, &error)),
+        };
+        leader.end(call.fingerprint.clone(), ending(&verdict, unstored));
+        // The client may have left; its answer is stored all the same.
+        drop(tell.send(verdict));
+    }
+
+    async fn begin(&self, call: &Call, wait_until: Option<Instant>) -> Result<Begun, LedgerError> {
+        if self.0.stopping.is_cancelled() {
+            return Err(LedgerError::Unavailable {
+                reason: "the gateway stops".to_owned(),
+                source: None,
+            });
+        }
+        let begin = Begin {
+            key: call.key,
+            subject: Arc::clone(&call.subject),
+            fingerprint: call.fingerprint.clone(),
+            origin: call.origin.clone(),
+            retention: call.policy.retention,
+            takeover: call.policy.takeover,
+            wait_until,
+        };
+        let started = Instant::now();
+        let begun = self.0.ledger.begin(begin).await;
+        call.metrics.ledger_phase(Phase::Begin, started.elapsed());
+        begun
+    }
+
+    /// Races the execution against the lease, then stores how it ended.
+    async fn execute<L, E, F>(
+        &self,
+        call: &Call,
+        hold: Hold,
+        execute: E,
+    ) -> (Verdict<L>, Option<StoredResponse>)
+    where
+        E: FnOnce(Attempt) -> F,
+        F: Future<Output = Execution<L>>,
+    {
+        let attempt =
+            Attempt { number: hold.attempt(), token: hold.token(), gate: hold.gate().clone() };
+        let execution = {
+            let execution = execute(attempt);
+            tokio::select! {
+                biased;
+                // Ahead of the answer: an owner that was paused may find both ready.
+                () = hold.lost() => Err(GivenUp::LeaseOver),
+                execution = execution => Ok(execution),
+                () = self.0.stopping.cancelled() => Err(GivenUp::Stopping),
+            }
+            // Here the execution is dropped, and with it the connection to the upstream.
+        };
+        let started = Instant::now();
+        let ended = match execution {
+            Ok(execution) => self.settle(call, hold, execution).await,
+            Err(given_up) => refused(give_up(call, hold, &given_up).await),
+        };
+        call.metrics.ledger_phase(Phase::Commit, started.elapsed());
+        ended
+    }
+
+    /// Stores the end; the client is answered only after this.
+    async fn settle<L>(
+        &self,
+        call: &Call,
+        hold: Hold,
+        execution: Execution<L>,
+    ) -> (Verdict<L>, Option<StoredResponse>) {
+        let token = hold.token();
+        match execution {
+            Execution::Answered { stored, disposition: Disposition::Store, live } => {
+                match hold.commit(stored).await {
+                    Ok(Ended::Completed(record)) => {
+                        self.0.cache.insert(call.key, &record);
+                        if record.token == token {
+                            return (Verdict::Executed { live, record }, None);
+                        }
+                        // An operator decided while this ran: what is stored is the only answer.
+                        (replay_or_refuse(call, record, false), None)
+                    }
+                    Ok(Ended::Released | Ended::Unknown) => refused(Refusal::AnswerNotStored),
+                    Err(error) => refused(end_failed(call, &error)),
+                }
+            }
+            Execution::Answered { stored, disposition: Disposition::Release, live } => {
+                match hold.release().await {
+                    Ok(Ended::Released | Ended::Completed(_)) => {
+                        (Verdict::Passed { live, disposition: Disposition::Release }, Some(stored))
+                    }
+                    // An earlier attempt may have run: this answer speaks only of this one.
+                    Ok(Ended::Unknown) => {
+                        (Verdict::Passed { live, disposition: Disposition::Unknown }, Some(stored))
+                    }
+                    Err(error) => refused(end_failed(call, &error)),
+                }
+            }
+            Execution::Answered { stored, disposition: Disposition::Unknown, live } => {
+                match hold.abandon(Cause::Status(stored.status.as_u16())).await {
+                    Ok(_) => {
+                        (Verdict::Passed { live, disposition: Disposition::Unknown }, Some(stored))
+                    }
+                    Err(error) => refused(end_failed(call, &error)),
+                }
+            }
+            Execution::NotSent => refused(release(hold, Refusal::UpstreamUnreachable).await),
+            Execution::Lapsed => refused(release(hold, Refusal::SessionLostUnsent).await),
+            Execution::Interrupted => {
+                refused(abandon(call, hold, Refusal::UpstreamInterrupted).await)
+            }
+            Execution::TimedOut => refused(abandon(call, hold, Refusal::UpstreamTimeout).await),
+        }
+    }
+
+    fn ledger_failed(&self, call: &Call, error: &LedgerError) -> Refusal {
+        let refusal = match error {
+            LedgerError::Unavailable { .. } => Refusal::LedgerUnavailable,
+            LedgerError::SessionLost => Refusal::SessionLostWaiting,
+            LedgerError::RecordUnreadable { .. } => Refusal::RecordUnreadable,
+            LedgerError::Overloaded { .. } => Refusal::LedgerOverloaded,
+        };
+        tracing::warn!(
+            route = &*call.origin.route,
+            request_id = &*call.origin.request_id,
+            key_id = %call.key,
+            error = error as &dyn std::error::Error,
+            "key could not be begun"
+        );
+        refusal
+    }
+}
+
+/// What the requests that joined are told. An answer that was not stored is shared only if it is
+/// whole; after one that was not, the ledger tells each of them.
+fn ending<L>(verdict: &Verdict<L>, unstored: Option<StoredResponse>) -> Ending {
+    match verdict {
+        Verdict::Executed { record, .. } | Verdict::Replay { record, .. } => {
+            Ending::Completed(Arc::clone(record))
+        }
+        Verdict::Passed { disposition, .. } => match unstored {
+            Some(response) if !response.is_tombstone() => {
+                Ending::Shared(Arc::new(response), *disposition)
+            }
+            Some(_) | None => Ending::Again,
+        },
+        Verdict::Shared { response, disposition } => {
+            Ending::Shared(Arc::clone(response), *disposition)
+        }
+        Verdict::Refused(refusal) => Ending::Refused(*refusal),
+    }
+}
+
+async fn give_up(call: &Call, hold: Hold, why: &GivenUp) -> Refusal {
+    if !hold.gate().is_passed() {
+        return release(hold, Refusal::SessionLostUnsent).await;
+    }
+    let refusal = match why {
+        GivenUp::LeaseOver => Refusal::SessionLost,
+        GivenUp::Stopping => Refusal::Stopped,
+    };
+    abandon(call, hold, refusal).await
+}
+
+/// Frees the key of an attempt that sent nothing, then tells `refusal`.
+async fn release(hold: Hold, refusal: Refusal) -> Refusal {
+    match hold.release().await {
+        Ok(_) => refusal,
+        Err(EndError::LockLost) => Refusal::SessionLostUnsent,
+        // Nothing was sent; the ledger goes on freeing the key.
+        Err(EndError::NotStored { .. }) => Refusal::LedgerUnavailable,
+    }
+}
+
+/// Leaves the key unknown, then tells `refusal`: it says "unknown" whether or not this was stored,
+/// since a hold that is lost leaves its intent, and an intent without a holder is unknown.
+async fn abandon(call: &Call, hold: Hold, refusal: Refusal) -> Refusal {
+    let cause = refusal.cause().unwrap_or(Cause::Stopped);
+    let (attempt, token) = (hold.attempt(), hold.token());
+    let stored = hold.abandon(cause).await;
+    tracing::warn!(
+        route = &*call.origin.route,
+        request_id = &*call.origin.request_id,
+        key_id = %call.key,
+        attempt,
+        fencing_token = token.get(),
+        %cause,
+        stored = stored.is_ok(),
+        "outcome of the key is unknown"
+    );
+    refusal
+}
+
+fn end_failed(call: &Call, error: &EndError) -> Refusal {
+    tracing::error!(
+        route = &*call.origin.route,
+        request_id = &*call.origin.request_id,
+        key_id = %call.key,
+        error = error as &dyn std::error::Error,
+        "upstream answered, but the end of the attempt is not stored"
+    );
+    match error {
+        EndError::LockLost => Refusal::SessionLost,
+        EndError::NotStored { .. } => Refusal::AnswerNotStored,
+    }
+}
+
+fn refused<L>(refusal: Refusal) -> (Verdict<L>, Option<StoredResponse>) {
+    (Verdict::Refused(refusal), None)
+}

@@ -1,0 +1,163 @@
+//! What the arbiter is asked and what it says.
+
+use std::sync::Arc;
+
+use super::{Disposition, Permit, Policy};
+use crate::{
+    domain::{
+        Cause, FencingToken, Fingerprint, IdempotencyKey, KeyId, Origin, Record, StoredResponse,
+        Subject,
+    },
+    ledger::{Gate, KeyState},
+    telemetry::{KeyNaming, LockEvent, RouteMetrics, Transition},
+};
+
+/// A keyed request, read completely.
+#[derive(Debug)]
+pub struct Call {
+    pub key: KeyId,
+    pub subject: Arc<Subject>,
+    /// By the route's current recipe.
+    pub fingerprint: Fingerprint,
+    pub origin: Origin,
+    pub policy: Arc<Policy>,
+    /// Lives as long as the attempt, not as its client's connection.
+    pub permit: Permit,
+    /// For the log only.
+    pub idempotency_key: IdempotencyKey,
+    pub key_naming: KeyNaming,
+    pub metrics: RouteMetrics,
+}
+
+/// What the one that executes is given.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// 1 is the first.
+    pub number: u32,
+    pub token: FencingToken,
+    /// To be opened right before the first byte goes upstream.
+    pub gate: Gate,
+}
+
+/// How an execution ended; `L` is the live answer for the client that executes.
+#[derive(Debug)]
+pub enum Execution<L> {
+    Answered {
+        /// What a replay gives.
+        stored: StoredResponse,
+        disposition: Disposition,
+        live: L,
+    },
+    /// Not one byte was sent.
+    NotSent,
+    /// The lease was over before the first byte, which was not sent.
+    Lapsed,
+    /// The connection broke or the answer was not whole HTTP, after bytes were sent.
+    Interrupted,
+    /// No whole answer in time, after bytes were sent.
+    TimedOut,
+}
+
+/// What becomes of a keyed request.
+#[derive(Debug)]
+pub enum Verdict<L> {
+    /// This request executed, and its answer is stored.
+    Executed {
+        live: L,
+        record: Arc<Record>,
+    },
+    /// This request executed, and the upstream's answer is passed on without being stored.
+    Passed {
+        live: L,
+        disposition: Disposition,
+    },
+    /// An equal request that ran at the same time got this answer, which is not stored.
+    Shared {
+        response: Arc<StoredResponse>,
+        disposition: Disposition,
+    },
+    /// The stored answer; `joined` when the execution was awaited in this process.
+    Replay {
+        record: Arc<Record>,
+        joined: bool,
+    },
+    Refused(Refusal),
+}
+
+/// Why a request is not answered by its upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another request came first under this key.
+    KeyReused(KeyState),
+    /// In flight, and the wait ran out.
+    InProgress,
+    OutcomeUnknown,
+    /// Too many requests wait in this process for this key.
+    TooManyWaiters,
+    LedgerUnavailable,
+    /// A bound of the ledger is reached.
+    LedgerOverloaded,
+    RecordUnreadable,
+    /// Before the lock was ours.
+    SessionLostWaiting,
+    /// The lock was ours, and nothing was sent.
+    SessionLostUnsent,
+    /// The upstream may have run.
+    SessionLost,
+    /// The gateway stopped while the upstream worked.
+    Stopped,
+    AnswerNotStored,
+    UpstreamUnreachable,
+    UpstreamInterrupted,
+    UpstreamTimeout,
+}
+
+// === impl Call ===
+
+impl Call {
+    /// Whether this request is the one that `stored` was made of.
+    pub(super) fn matches(&self, stored: &Fingerprint) -> bool {
+        self.fingerprint.is_retry_of(stored, &self.subject)
+    }
+
+    /// Logs a transition of the key's lock; `attempt` once it is ours.
+    pub(super) fn log(&self, event: Transition, attempt: Option<(u32, FencingToken)>) {
+        LockEvent {
+            event,
+            key: self.key_naming.name(&self.idempotency_key, &self.key),
+            znode_path: None,
+            session_id: None,
+            route: &self.origin.route,
+            request_id: &self.origin.request_id,
+            attempt: attempt.map(|(number, _)| number),
+            fencing_token: attempt.map(|(_, token)| token),
+            gateway: &self.origin.gateway,
+        }
+        .log();
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Why the key is unknown after this refusal, if it is.
+    pub(super) const fn cause(self) -> Option<Cause> {
+        match self {
+            Self::UpstreamInterrupted => Some(Cause::Interrupted),
+            Self::UpstreamTimeout => Some(Cause::TimedOut),
+            Self::SessionLost => Some(Cause::SessionLost),
+            Self::Stopped => Some(Cause::Stopped),
+            Self::KeyReused(_)
+            | Self::InProgress
+            | Self::OutcomeUnknown
+            | Self::TooManyWaiters
+            | Self::LedgerUnavailable
+            | Self::LedgerOverloaded
+            | Self::RecordUnreadable
+            | Self::SessionLostWaiting
+            | Self::SessionLostUnsent
+            | Self::AnswerNotStored
+            | Self::UpstreamUnreachable => None,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What each command does. The only place that writes to the terminal.
+
+use std::{
+    error::Error,
+    fmt::Display,
+    io::{self, Write},
+    path::Path,
+};
+
+use tokio::runtime::Runtime;
+
+use super::{Exit, arguments};
+use crate::{
+    admin, app,
+    config::{self, Loaded, ProcessEnvironment},
+    demo,
+};
+
+pub(super) fn serve(file: &Path) -> Exit {
+    let Loaded { config, warnings } = match config::load(file, &ProcessEnvironment) {
+        Ok(loaded) => loaded,
+        Err(mistakes) => {
+            say(io::stderr(), config::render_mistakes(&mistakes));
+            return Exit::Usage;
+        }
+    };
+    let program = app::Program { config, file: Some(file.to_owned()), warnings };
+    with_runtime(async { app::run(program, |_addresses| ()).await })
+}
+
+pub(super) fn demo(arguments: &arguments::Demo) -> Exit {
+    let settings =
+        demo::Settings { listen: arguments.listen, api: arguments.api, admin: arguments.admin };
+    with_runtime(async { demo::run(settings, |tour| say(io::stdout(), tour)).await })
+}
+
+pub(super) fn check(file: &Path) -> Exit {
+    let report = config::check(file, &ProcessEnvironment);
+    say(io::stdout(), &report.text);
+    if report.passes { Exit::Success } else { Exit::Usage }
+}
+
+pub(super) fn schema() -> Exit {
+    say(io::stdout(), config::schema());
+    Exit::Success
+}
+
+pub(super) fn health(url: &str) -> Exit {
+    with_runtime(admin::health_check(url))
+}
+
+fn with_runtime<E: Error + 'static>(work: impl Future<Output = Result<(), E>>) -> Exit {
+    let done = match Runtime::new() {
+        Ok(runtime) => runtime.block_on(work).map_err(|error| chain(&error)),
+        Err(error) => Err(chain(&error)),
+    };
+    match done {
+        Ok(()) => Exit::Success,
+        Err(text) => {
+            say(io::stderr(), format_args!("oncegate: {text}\n"));
+            Exit::Failure
+        }
+    }
+}
+
+/// An error and its causes on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// A reader that has gone away, as `head` does, is no failure.
+fn say(mut to: impl Write, text: impl Display) {
+    drop(write!(to, "{text}").and_then(|()| to.flush()));
+}

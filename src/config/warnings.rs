@@ -1,0 +1,193 @@
+//! What is allowed and rarely meant.
+
+use std::time::Duration;
+
+use http::{StatusCode, header::AUTHORIZATION};
+
+use super::{
+    model::{Config, Disposition, Idempotency, InProgress, LedgerKind, Responses, Route, Storage},
+    remark::Warning,
+    source::{Source, Span},
+    tree::{Kind, Node},
+};
+use crate::domain::ScopeSource;
+
+/// Beyond it, a caller's own time limit is over first.
+const LONG_REQUEST: Duration = Duration::from_mins(10);
+const LONG_WAIT: Duration = Duration::from_secs(80);
+
+/// Collects warnings with the places of their fields.
+struct Warnings<'a> {
+    tree: &'a Node,
+    source: &'a Source,
+    found: Vec<Warning>,
+}
+
+/// In the order of the file.
+pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> {
+    let mut warnings = Warnings { tree, source, found: Vec::new() };
+    warnings.ledger(config);
+    warnings.upstreams(config);
+    for (index, route) in config.routes.iter().enumerate() {
+        let (earlier, index) = (&config.routes[..index], index.to_string());
+        warnings.route(earlier, &index, route);
+        if let Some(rules) = &route.idempotency {
+            warnings.idempotency(&index, rules);
+            warnings.releases(&index, &rules.responses);
+            warnings.namespace(earlier, &index, rules);
+        }
+    }
+    warnings.found.sort_by_key(Warning::place);
+    warnings.found
+}
+
+// === impl Warnings ===
+
+impl Warnings<'_> {
+    /// `path` has a step for each key and, below `routes`, the index.
+    fn warn(&mut self, path: &[&str], text: &str) {
+        let span = place_of(self.tree, path);
+        let field = match path {
+            ["routes", index, rest @ ..] => format!("routes[{index}].{}", rest.join(".")),
+            _ => path.join("."),
+        };
+        self.found.push(Warning::new(self.source, span, &field, text.to_owned()));
+    }
+
+    fn ledger(&mut self, config: &Config) {
+        let LedgerKind::Embedded(storage) = &config.ledger.kind;
+        self.warn(
+            &["ledger", "kind"],
+            "an embedded ledger serves one gateway process; a second one would not know its keys",
+        );
+        if *storage == Storage::Memory {
+            self.warn(
+                &["ledger", "embedded", "durability"],
+                "a restart forgets every key; write `fsync` where running twice would cost",
+            );
+        }
+    }
+
+    fn upstreams(&mut self, config: &Config) {
+        for (index, upstream) in config.upstreams.iter().enumerate() {
+            if !config.routes.iter().any(|route| route.upstream == index) {
+                self.warn(&["upstreams", &upstream.name], "no route uses this upstream");
+            }
+            if upstream.request_timeout > LONG_REQUEST {
+                self.warn(
+                    &["upstreams", &upstream.name, "request_timeout"],
+                    "a key is held for as long as its request may take, and over 10m is long",
+                );
+            }
+        }
+        let longest = config.upstreams.iter().max_by_key(|upstream| upstream.request_timeout);
+        if let Some(longest) = longest.filter(|it| config.drain_timeout <= it.request_timeout) {
+            let text = format!(
+                "a stop would cut off requests that `upstreams.{}.request_timeout` still allows; \
+                 write a longer time",
+                longest.name
+            );
+            self.warn(&["drain_timeout"], &text);
+        }
+    }
+
+    fn route(&mut self, earlier: &[Route], index: &str, route: &Route) {
+        if let Some(first) = earlier.iter().position(|first| first.matching.covers(&route.matching))
+        {
+            let text = format!(
+                "this route can never match: `routes[{first}]` gets all its requests; put this one before it"
+            );
+            self.warn(&["routes", index, "match"], &text);
+        }
+    }
+
+    fn idempotency(&mut self, index: &str, rules: &Idempotency) {
+        let scope = ["routes", index, "idempotency", "scope"];
+        match &rules.scope.source {
+            ScopeSource::None => self.warn(
+                &scope,
+                "all callers share their keys and get each other's answers; name a header that \
+                 identifies the caller unless there is only one",
+            ),
+            ScopeSource::Headers(headers) if headers.contains(&AUTHORIZATION) => self.warn(
+                &scope,
+                "a retry after its token was refreshed is a new key; name a header that stays \
+                 the same",
+            ),
+            ScopeSource::Headers(_) => {}
+        }
+        if let InProgress::Wait(wait) = rules.in_progress
+            && wait > LONG_WAIT
+        {
+            self.warn(
+                &["routes", index, "idempotency", "in_progress", "wait"],
+                "clients and load balancers give up earlier; write 80s or less",
+            );
+        }
+    }
+
+    /// A timeout or a failure of the server does not say that nothing ran.
+    fn releases(&mut self, index: &str, table: &Responses) {
+        let exact = table.exact.iter().map(|(status, it)| (status.as_u16().to_string(), *it));
+        let classes = table.classes.iter().map(|(class, it)| (format!("{class}xx"), *it));
+        for (status, disposition) in exact.chain(classes) {
+            let covers_timeout =
+                status == "4xx" && !table.exact.contains_key(&StatusCode::REQUEST_TIMEOUT);
+            let is_unsure = status == "408" || status.starts_with('5') || covers_timeout;
+            if disposition == Disposition::Release && is_unsure {
+                let what = if covers_timeout { "a 408" } else { "such an answer" };
+                let text = format!(
+                    "{what} does not say that nothing ran: a retry may run the request twice; \
+                     write `unknown`"
+                );
+                self.warn(&["routes", index, "idempotency", "responses", &status], &text);
+            }
+        }
+    }
+
+    fn namespace(&mut self, earlier: &[Route], index: &str, rules: &Idempotency) {
+        let path = ["routes", index, "idempotency", "namespace"];
+        if find(self.tree, &path).is_none() {
+            self.warn(
+                &path,
+                "the namespace is the route's name, so a new name would make every key a new one; \
+                 write `namespace`",
+            );
+        }
+        let sharer = earlier.iter().position(|route| {
+            route.idempotency.as_ref().is_some_and(|other| {
+                other.namespace == rules.namespace
+                    && (other.header != rules.header || other.scope != rules.scope)
+            })
+        });
+        if let Some(sharer) = sharer {
+            let text = format!(
+                "`routes[{sharer}]` has this namespace with another `header` or `scope`, so one \
+                 operation can have two keys; write another namespace"
+            );
+            self.warn(&path, &text);
+        }
+    }
+}
+
+/// The node at `path`, and where to point at for it.
+fn find<'a>(tree: &'a Node, path: &[&str]) -> Option<(&'a Node, Span)> {
+    path.iter().try_fold((tree, tree.span), |(node, _), step| match &node.kind {
+        Kind::Mapping(entries) => {
+            let entry = entries.iter().find(|entry| entry.key == *step)?;
+            Some((&entry.value, entry.span()))
+        }
+        Kind::Sequence(items) => {
+            let item = items.get(step.parse::<usize>().ok()?)?;
+            Some((item, item.span))
+        }
+        Kind::Scalar(_) | Kind::Mistaken => None,
+    })
+}
+
+/// The place of `path`, or of the innermost part of it that is there.
+fn place_of(tree: &Node, path: &[&str]) -> Span {
+    let parts = (0..=path.len()).rev();
+    let found = parts.into_iter().find_map(|length| find(tree, &path[..length]));
+    found.map_or(tree.span, |(_, span)| span)
+}

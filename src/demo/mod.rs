@@ -1,0 +1,78 @@
+//! The main job in one process: a sample payment API, the gateway before it, and a guided tour.
+
+mod api;
+mod tour;
+
+use std::{io, net::SocketAddr};
+
+use tokio::net::TcpListener;
+
+use crate::{
+    app::{self, Program, RunError},
+    config::{self, Config},
+};
+
+/// Where the demo listens. Port 0 picks a free one.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The gateway.
+    pub listen: SocketAddr,
+    /// The sample payment API.
+    pub api: SocketAddr,
+    /// Metrics and probes.
+    pub admin: SocketAddr,
+}
+
+/// Why the demo could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error("could not listen on {address} (--api); is another process listening there?")]
+    Api {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Gateway(#[from] RunError),
+}
+
+/// A whole configuration file but for its addresses, which the names in braces stand for.
+const CONFIG: &str = include_str!("demo.yaml");
+
+/// Runs until it is told to stop; `print` gets the tour once everything listens.
+pub async fn run(settings: Settings, print: impl FnOnce(String)) -> Result<(), DemoError> {
+    let cannot_listen = |source| DemoError::Api { address: settings.api, source };
+    let api = TcpListener::bind(settings.api).await.map_err(cannot_listen)?;
+    let api_address = api.local_addr().map_err(cannot_listen)?;
+    let serving = tokio::spawn(api::serve(api));
+    let program =
+        Program { config: configuration(settings, api_address), file: None, warnings: Vec::new() };
+    let ran = app::run(program, |addresses| print(tour::text(addresses, api_address))).await;
+    serving.abort();
+    Ok(ran?)
+}
+
+fn configuration(settings: Settings, api: SocketAddr) -> Config {
+    let text = CONFIG
+        .replace("{listen}", &settings.listen.to_string())
+        .replace("{admin}", &settings.admin.to_string())
+        .replace("{api}", &api.to_string());
+    let environment = std::collections::BTreeMap::<String, String>::new();
+    let loaded = config::parse("demo.yaml", text.as_bytes(), &environment);
+    loaded.expect("the built-in file is valid, as its test shows").config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_configuration_is_valid() {
+        let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+        let config = configuration(
+            Settings { listen: any, api: any, admin: ([127, 0, 0, 1], 1).into() },
+            ([127, 0, 0, 1], 9).into(),
+        );
+        assert_eq!(config.routes.len(), 2);
+    }
+}

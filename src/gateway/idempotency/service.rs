@@ -1,0 +1,159 @@
+//! The service that runs a keyed request once and passes any other through untouched.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower::Service;
+
+use super::{
+    Settings, Shared,
+    admit::{self, Admitted},
+    answer,
+    execute::{self, Live},
+};
+use crate::{
+    BoxError,
+    domain::IdempotencyKey,
+    gateway::{RequestId, ResponseBody, problem::refuse},
+    telemetry::Outcome,
+};
+
+/// Runs a keyed request once; passes any other request through untouched.
+#[derive(Clone, Debug)]
+pub struct Idempotency<S> {
+    inner: S,
+    shared: Shared,
+    settings: Arc<Settings>,
+}
+
+/// Resolves to the answer: the wrapped service's, a stored one, or a problem.
+pub struct ResponseFuture<F, B> {
+    kind: Kind<F, B>,
+}
+
+type Keyed<B> = Pin<Box<dyn Future<Output = Response<ResponseBody<B>>> + Send>>;
+
+enum Kind<F, B> {
+    /// Not keyed. Boxed only where it must be: most requests of a route are keyed.
+    Through(Pin<Box<F>>),
+    Keyed(Keyed<B>),
+}
+
+// === impl Idempotency ===
+
+impl<S> Idempotency<S> {
+    pub(super) fn new(inner: S, shared: Shared, settings: Arc<Settings>) -> Self {
+        Self { inner, shared, settings }
+    }
+}
+
+impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Idempotency<S>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Error: Into<BoxError> + Send,
+    S::Future: Send,
+    ReqBody: Body<Data = Bytes> + From<Bytes> + Send + 'static,
+    ResBody: Body<Data = Bytes> + Send + Unpin + 'static,
+    ResBody::Error: Into<BoxError>,
+{
+    type Response = Response<ResponseBody<ResBody>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, ResBody>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        let key = if self.settings.methods.contains(request.method()) {
+            admit::key(request.headers(), &self.settings)
+        } else {
+            Ok(None)
+        };
+        let kind = match key {
+            Ok(None) => Kind::Through(Box::pin(self.inner.call(request))),
+            Ok(Some(key)) => {
+                // Only the service that `poll_ready` saw is ready. It goes into the future; its
+                // clone, which is not, stays behind.
+                let clone = self.inner.clone();
+                let ready =
+                    Self { inner: std::mem::replace(&mut self.inner, clone), ..self.clone() };
+                Kind::Keyed(Box::pin(ready.keyed(request, key)))
+            }
+            Err(problem) => {
+                let answer = refuse(problem, &RequestId::of(request.extensions()));
+                Kind::Keyed(Box::pin(std::future::ready(answer)))
+            }
+        };
+        ResponseFuture { kind }
+    }
+}
+
+impl<S> Idempotency<S> {
+    async fn keyed<ReqBody, ResBody>(
+        self,
+        request: Request<ReqBody>,
+        key: IdempotencyKey,
+    ) -> Response<ResponseBody<ResBody>>
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>> + Send + 'static,
+        S::Error: Into<BoxError> + Send,
+        S::Future: Send,
+        ReqBody: Body<Data = Bytes> + From<Bytes> + Send + 'static,
+        ResBody: Body<Data = Bytes> + Send + Unpin + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let Self { inner, shared, settings } = self;
+        let request_id = RequestId::of(request.extensions());
+        let Admitted { call, parts, body, reserved } =
+            match admit::admit(request, key, &request_id, &shared, &settings).await {
+                Ok(admitted) => admitted,
+                Err(problem) => return refuse(problem, &request_id),
+            };
+        let executing = Arc::clone(&settings);
+        let verdict = shared
+            .arbiter
+            .judge::<Live<ResBody>, _, _>(call, move |attempt| async move {
+                let request = execute::request::<ReqBody>((parts, body), &attempt, &executing);
+                let execution = execute::execute(inner, request, attempt, &executing).await;
+                // Both bodies are held until the attempt has its answer.
+                drop(reserved);
+                execution
+            })
+            .await;
+        answer::answer(verdict, &settings, &request_id)
+    }
+}
+
+// === impl ResponseFuture ===
+
+impl<F, B, E> Future for ResponseFuture<F, B>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<ResponseBody<B>>, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.kind {
+            Kind::Through(future) => {
+                let mut response = ready!(future.as_mut().poll(cx))?.map(ResponseBody::live);
+                response.extensions_mut().insert(Outcome::Passed);
+                Poll::Ready(Ok(response))
+            }
+            Kind::Keyed(future) => future.as_mut().poll(cx).map(Ok),
+        }
+    }
+}
+
+impl<F, B> std::fmt::Debug for ResponseFuture<F, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ResponseFuture")
+    }
+}

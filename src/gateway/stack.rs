@@ -1,0 +1,280 @@
+//! The whole way of a request through the gateway, in order, with the reason of each place.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderName, Request, Response, Version, header};
+use http_body::Body;
+use ipnet::IpNet;
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+use super::{
+    Match, RequestId, ResponseBody, headers,
+    idempotency::{Idempotency, IdempotencyLayer, Settings, Shared},
+    observe::{Observation, Observed, ObservedBody},
+    problem::{Code, Known, Problem, refuse},
+    proxy::{Forward, RequestBody, Upstream, UpstreamBody, UpstreamError},
+    route::{Target, is_valid_host},
+    timed::{Timed, TooSlow},
+};
+use crate::{
+    BoxError,
+    arbiter::Permit,
+    domain::{Peer, ScopeSource},
+    telemetry::{Access, Outcome, RouteMetrics},
+};
+
+/// The body of an answer of the [`Gateway`].
+pub type GatewayBody = ObservedBody<ResponseBody<UpstreamBody>>;
+
+/// Routes each request to its upstream, keyed ones through [`Idempotency`]. Clones are one gateway.
+#[derive(Clone, Debug)]
+pub struct Gateway(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    routes: Vec<Route>,
+    shared: Shared,
+    trusted_proxies: Vec<IpNet>,
+    body_timeout: Duration,
+    unmatched: RouteMetrics,
+}
+
+/// One route of the file, ready to serve.
+#[derive(Debug)]
+pub struct Route {
+    matching: Match,
+    handler: Handler,
+    /// What `Connection` may not name: removing it would change what the request means.
+    protected: Vec<HeaderName>,
+    names: Arc<Observed>,
+    metrics: RouteMetrics,
+}
+
+#[derive(Clone, Debug)]
+enum Handler {
+    Plain(Forward),
+    Keyed(Idempotency<Forward>),
+}
+
+// === impl Route ===
+
+impl Route {
+    /// Plain proxying, streaming both ways.
+    pub fn plain(name: &str, matching: Match, upstream: &Arc<Upstream>) -> Self {
+        let handler = Handler::Plain(Forward::new(Arc::clone(upstream)));
+        let protected = vec![header::HOST, header::CONTENT_LENGTH];
+        Self::new(matching, handler, protected, (name, upstream), RouteMetrics::new(name))
+    }
+
+    /// Runs the requests of this route at most once per key.
+    pub fn keyed(
+        matching: Match,
+        upstream: &Arc<Upstream>,
+        shared: Shared,
+        settings: Settings,
+    ) -> Self {
+        let mut protected = vec![header::HOST, header::CONTENT_LENGTH, settings.header.clone()];
+        if let ScopeSource::Headers(names) = &settings.scope.source {
+            protected.extend_from_slice(names);
+        }
+        let (name, metrics) = (Arc::clone(&settings.route), settings.metrics.clone());
+        let forward = Forward::new(Arc::clone(upstream));
+        let handler = Handler::Keyed(IdempotencyLayer::new(shared, settings).layer(forward));
+        Self::new(matching, handler, protected, (&name, upstream), metrics)
+    }
+
+    fn new(
+        matching: Match,
+        handler: Handler,
+        protected: Vec<HeaderName>,
+        (name, upstream): (&str, &Upstream),
+        metrics: RouteMetrics,
+    ) -> Self {
+        let names = Observed { route: Arc::from(name), upstream: Arc::from(upstream.name()) };
+        Self { matching, handler, protected, names: Arc::new(names), metrics }
+    }
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// `routes` are tried in this order. `body_timeout` is the longest pause within the body of an
+    /// unkeyed request.
+    pub fn new(
+        routes: Vec<Route>,
+        shared: Shared,
+        trusted_proxies: Vec<IpNet>,
+        body_timeout: Duration,
+    ) -> Self {
+        let unmatched = RouteMetrics::unmatched();
+        Self(Arc::new(Inner { routes, shared, trusted_proxies, body_timeout, unmatched }))
+    }
+
+    async fn answer<B>(self, mut request: Request<B>) -> Response<GatewayBody>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let started = Instant::now();
+        // First, so that every answer and every log line has it.
+        let request_id = RequestId::ensure(request.headers_mut());
+        let method = request.method().clone();
+        let path = Access::is_enabled().then(|| Box::from(request.uri().path()));
+
+        let (route, answered) = match self.route(&request) {
+            Ok(route) => (Some(route), self.forward(route, request, &request_id).await),
+            Err(problem) => (None, Err(problem)),
+        };
+        let (mut response, permit) = match answered {
+            Ok(answered) => answered,
+            Err(problem) => (refuse(problem, &request_id), None),
+        };
+
+        let outcome = response.extensions_mut().remove().unwrap_or(Outcome::Passed);
+        let observation = Observation {
+            started,
+            method,
+            path,
+            request_id,
+            route: route.map(|route| Arc::clone(&route.names)),
+            metrics: route.map_or(&self.0.unmatched, |route| &route.metrics).clone(),
+            status: response.status(),
+            outcome,
+            _permit: permit,
+        };
+        response.map(|body| ObservedBody::new(body, observation))
+    }
+
+    /// The route of a request, if every server on its way agrees on what the request names.
+    fn route<B>(&self, request: &Request<B>) -> Result<&Route, Problem> {
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let refuse = |detail| Problem::new(Code::BadRequest, Known::NotSent, detail);
+        match (hosts.next(), hosts.next()) {
+            (_, Some(_)) => return Err(refuse("The request has more than one Host line.")),
+            (Some(host), None) if !is_valid_host(host.as_bytes()) => {
+                return Err(refuse("The Host line names no host."));
+            }
+            // RFC 9112 section 3.2.
+            (None, None) if request.version() == Version::HTTP_11 => {
+                return Err(refuse("The request has no Host line."));
+            }
+            (Some(_) | None, None) => {}
+        }
+        let target = Target::of(request);
+        if let Some(found) = super::path::ambiguity(&target.path) {
+            let guarded = |route: &Route| {
+                matches!(route.handler, Handler::Keyed(_)) && route.matching.matches_host(&target)
+            };
+            if self.0.routes.iter().any(guarded) {
+                return Err(refuse(match found {
+                    "a dot segment" => "The path has a dot segment.",
+                    "an empty segment" => "The path has an empty segment.",
+                    _ => "The path has an escaped slash.",
+                }));
+            }
+        }
+        let route = self.0.routes.iter().find(|route| route.matching.matches(&target));
+        route.ok_or_else(|| {
+            Problem::new(Code::NoRoute, Known::NotSent, "No route matches host, path and method.")
+        })
+    }
+
+    async fn forward<B>(
+        &self,
+        route: &Route,
+        mut request: Request<B>,
+        request_id: &RequestId,
+    ) -> Result<(Response<ResponseBody<UpstreamBody>>, Option<Permit>), Problem>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let trusted = &self.0.trusted_proxies;
+        let peer = request.extensions().get::<Peer>();
+        let peer = peer.map(|peer| headers::Peer::new(peer.0.ip(), trusted));
+        let version = request.version();
+        let fields = request.headers_mut();
+        if let Some(named) = headers::connection_names(fields, &route.protected) {
+            let detail = format!("The Connection line names {named}.");
+            return Err(Problem::new(Code::BadRequest, Known::NotSent, detail));
+        }
+        // Before key and scope are read: what belongs to the connection names nobody.
+        headers::strip_request(
+            fields,
+            match &route.handler {
+                Handler::Plain(_) => headers::Upgrade::Websocket,
+                Handler::Keyed(_) => headers::Upgrade::Remove,
+            },
+        );
+        headers::strip_forged(fields);
+        if let Some(peer) = peer {
+            headers::forwarded_by(fields, &peer);
+        }
+        headers::via(fields, version);
+        match &route.handler {
+            Handler::Plain(forward) => {
+                let permit = self.0.shared.permits.take(None).map_err(|_| {
+                    let detail = "Too many requests are in flight.";
+                    Problem::new(Code::Overloaded, Known::NotSent, detail).without_key()
+                })?;
+                let timeout = self.0.body_timeout;
+                let request = request.map(|body| RequestBody::stream(Timed::new(body, timeout)));
+                let mut response = forward.clone().call(request).await.map_err(unkeyed)?;
+                let status = response.status();
+                headers::strip_response(response.headers_mut(), status);
+                Ok((response.map(ResponseBody::live), Some(permit)))
+            }
+            Handler::Keyed(idempotency) => {
+                request.extensions_mut().insert(request_id.clone());
+                let request = request.map(RequestBody::stream);
+                Ok((idempotency.clone().call(request).await.map_err(unkeyed)?, None))
+            }
+        }
+    }
+}
+
+impl<B> Service<Request<B>> for Gateway
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<GatewayBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let gateway = self.clone();
+        Box::pin(async move { Ok(gateway.answer(request).await) })
+    }
+}
+
+/// What the failure of a request without a key is called.
+fn unkeyed(error: UpstreamError) -> Problem {
+    let (code, detail) = match error {
+        UpstreamError::NotSent(_) | UpstreamError::Lapsed => {
+            (Code::UpstreamUnreachable, "No connection to the upstream could be used.")
+        }
+        UpstreamError::Interrupted(_) => {
+            (Code::UpstreamInterrupted, "The connection broke or the answer was not whole.")
+        }
+        UpstreamError::TimedOut => (Code::UpstreamTimeout, "The upstream did not answer in time."),
+        UpstreamError::RequestBody(cause) if cause.is::<TooSlow>() => {
+            (Code::RequestTimeout, "The body paused for too long.")
+        }
+        UpstreamError::RequestBody(_) => (Code::BadRequest, "The body broke off or is malformed."),
+    };
+    Problem::new(code, Known::NotSent, detail).without_key()
+}

@@ -1,0 +1,65 @@
+//! Deletes what has expired, a little at a time and by the ledger's own time.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use super::{core::Core, settings::Sweep, store::StoreError};
+use crate::domain::Timestamp;
+
+/// Further apart, one of the two clocks is wrong, and nothing is deleted on its word.
+const MOST_DRIFT: Duration = Duration::from_mins(5);
+
+#[derive(Debug)]
+pub(super) struct Sweeper {
+    settings: Sweep,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    next_at: Timestamp,
+    stopped: bool,
+}
+
+// === impl Sweeper ===
+
+impl Sweeper {
+    pub(super) fn new(settings: Sweep, now: Timestamp) -> Self {
+        let next_at = now.after(settings.interval);
+        Self { settings, state: Mutex::new(State { next_at, stopped: false }) }
+    }
+
+    pub(super) fn due_in(&self, now: Timestamp) -> Duration {
+        self.state().next_at.since(now)
+    }
+
+    /// One batch, if it is due.
+    pub(super) fn step(&self, core: &Core) -> Result<(), StoreError> {
+        let now = core.now();
+        let mut state = self.state();
+        if now < state.next_at {
+            return Ok(());
+        }
+        state.next_at = now.after(self.settings.interval);
+        let stopped = core.drift() > MOST_DRIFT;
+        if stopped != state.stopped {
+            state.stopped = stopped;
+            if stopped {
+                let drift = core.drift();
+                tracing::warn!(?drift, "wall clock left the ledger's time, sweeping stopped");
+            } else {
+                tracing::warn!("wall clock is back at the ledger's time, sweeping goes on");
+            }
+        }
+        if !stopped && core.store.sweep(core.mark(), self.settings.batch)? == self.settings.batch {
+            state.next_at = now.after(self.settings.pause);
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

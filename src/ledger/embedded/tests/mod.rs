@@ -1,0 +1,17 @@
+//! The contract over each kind of embedded ledger, and what is the embedded ledger's own.
+
+mod crash;
+mod disk;
+mod faults;
+mod harness;
+mod moments;
+mod opening;
+mod retention;
+
+use self::harness::{DelayedHarness, DiskHarness, FileHarness, MemoryHarness};
+use crate::ledger::suite::ledger_suite;
+
+ledger_suite!(in_memory, MemoryHarness, start_paused = true);
+ledger_suite!(delayed, DelayedHarness, start_paused = true);
+ledger_suite!(in_a_file, FileHarness);
+ledger_suite!(on_a_disk_that_loses_what_was_not_synced, DiskHarness);

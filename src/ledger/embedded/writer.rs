@@ -1,0 +1,71 @@
+//! The one thread that writes the file: everything that waits goes into one transaction.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use super::{core::Core, operation::Operation, queue::Queue, store::StoreError};
+
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+
+/// Writes until the queue is closed and empty. Not on the runtime's threads: an fsync blocks.
+pub(super) fn run(core: &Arc<Core>, queue: &Queue) {
+    loop {
+        let taken = queue.take(core.sweeper.due_in(core.now()));
+        let trouble = taken.suspect.then_some(StoreError::Closed);
+        if !taken.operations.is_empty() || trouble.is_some() {
+            write(core, queue, taken.operations, trouble);
+        } else if taken.closing && queue.seal() {
+            break;
+        }
+        if let Err(error) = core.sweeper.step(core) {
+            write(core, queue, Vec::new(), Some(error));
+        }
+    }
+    core.let_go();
+}
+
+/// Comes back once all of `operations` are durable, however often the file has to be opened again
+/// for that; right away after `trouble`.
+fn write(
+    core: &Arc<Core>,
+    queue: &Queue,
+    mut operations: Vec<Operation>,
+    mut trouble: Option<StoreError>,
+) {
+    let mut backoff = FIRST_BACKOFF;
+    loop {
+        if let Some(error) = trouble.take() {
+            announce(core, &error);
+            thread::park_timeout(backoff);
+            backoff = (backoff * 2).min(LONGEST_BACKOFF);
+            operations.append(&mut queue.drain());
+            if let Err(error) = core.store.reopen() {
+                operations.retain(Operation::is_wanted);
+                trouble = Some(error);
+                continue;
+            }
+        }
+        operations.retain(Operation::is_wanted);
+        for operation in &mut operations {
+            operation.tried = true;
+        }
+        // Without operations it is a probe: a full disk can be opened, but not written.
+        let mut changes = operations.iter().map(|operation| &operation.change);
+        match core.store.apply(&mut changes, core.mark()) {
+            Ok(()) => break,
+            Err(error) => trouble = Some(error),
+        }
+    }
+    core.set_trouble(None);
+    for operation in operations {
+        operation.complete(core);
+    }
+}
+
+fn announce(core: &Core, error: &StoreError) {
+    let reason = error.to_string();
+    if core.health().is_ok() {
+        tracing::error!(error = reason, "file failed and is opened again until it works");
+    }
+    core.set_trouble(Some(reason));
+}
