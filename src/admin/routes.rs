@@ -13,9 +13,8 @@ use http::{StatusCode, header};
 use super::Readiness;
 use crate::telemetry::Metrics;
 
-/// The admin listener's service. Serve it until the end: while the public listener drains, probes
-/// must see it drain and metrics must be counted.
-pub fn router(readiness: Readiness, metrics: Metrics) -> Router {
+/// The admin listener's service.
+pub(super) fn router(readiness: Readiness, metrics: Metrics) -> Router {
     Router::new()
         .route("/livez", get(async || text(StatusCode::OK, "ok")))
         .route("/readyz", get(readyz).with_state(readiness))

@@ -1,17 +1,19 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::body::Body;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use tokio::net::TcpListener;
+use tokio::{io::AsyncWriteExt, net::TcpListener, sync::oneshot, time::timeout};
 use tower::ServiceExt;
 
-use super::{HealthError, Readiness, health_check, routes::router};
+use super::{Admin, HealthError, Readiness, health_check, routes::router};
 use crate::{
     ledger::{Begin, Begun, BoxFuture, Ledger, LedgerError},
     telemetry::{Metrics, log::DroppedLines},
 };
+
+const SOON: Duration = Duration::from_secs(20);
 
 /// A ledger that is only ever asked for its health.
 #[derive(Debug)]
@@ -117,21 +119,22 @@ async fn an_unknown_path_and_an_unknown_method_get_a_problem() {
     }
 }
 
-/// The URL of an admin listener that runs as long as the test.
-async fn start(readiness: Readiness) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(axum::serve(listener, router(readiness, metrics())).into_future());
-    url
+/// A running admin listener's URL, and what stops it.
+async fn start(readiness: Readiness) -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
+    let admin = Admin::bind(([127, 0, 0, 1], 0).into(), readiness, metrics()).await.unwrap();
+    let url = format!("http://{}", admin.local_address());
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(admin.serve(async { drop(stopped.await) }));
+    (url, stop, serving)
 }
 
 #[tokio::test]
 async fn the_health_check_tells_what_the_gateway_says() {
-    let url = start(healthy()).await;
+    let (url, _stop, _) = start(healthy()).await;
     health_check(&url).await.unwrap();
     health_check(&format!("{url}/")).await.unwrap();
 
-    let url = start(ill()).await;
+    let (url, _stop, _) = start(ill()).await;
     let error = health_check(&url).await.unwrap_err();
     let told = "answered 503 Service Unavailable: not ready: ledger is unavailable: no session";
     assert_eq!(error.to_string(), told);
@@ -152,4 +155,17 @@ async fn the_health_check_refuses_what_is_not_an_http_url() {
         let error = health_check(url).await.unwrap_err();
         assert!(matches!(&error, HealthError::Url { .. }), "{url}: {error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_does_not_keep_it_from_stopping() {
+    let (url, stop, serving) = start(healthy()).await;
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stuck = tokio::net::TcpStream::connect(address).await.unwrap();
+    stuck.write_all(b"GET /readyz HTTP/1.1\r\n").await.unwrap();
+    health_check(&url).await.unwrap();
+
+    stop.send(()).unwrap();
+
+    timeout(SOON, serving).await.expect("it stops soon").unwrap();
 }
