@@ -77,6 +77,29 @@ async fn an_answer_that_cannot_be_stored_is_stored_later() {
     completed(begin(&reopened, request(1)).await);
 }
 
+#[tokio::test]
+async fn closing_on_a_broken_disk_waits_for_ends_only() {
+    let disk = Disk::default();
+    let ledger = impatient(&disk);
+    let hold = executing(&ledger, request(1)).await;
+    disk.fail(true);
+    ledger.begin(request(2)).await.unwrap_err();
+    let error = hold.commit(answer("receipt")).await.unwrap_err();
+    assert!(matches!(error, EndError::NotStored { .. }));
+
+    let mut closed = tokio_test::task::spawn(ledger.close());
+    tokio_test::assert_pending!(closed.poll());
+    disk.fail(false);
+    closed.await;
+    completed(begin(&healthy(&disk.kill()), request(1)).await);
+
+    let disk = Disk::default();
+    let ledger = impatient(&disk);
+    disk.fail(true);
+    ledger.begin(request(2)).await.unwrap_err();
+    ledger.close().await;
+}
+
 // R28
 /// The failed sync may have reached the disk or not: either way the outcome is the same.
 #[tokio::test]
