@@ -28,13 +28,14 @@ use super::{
     link::{Failure, Link},
     upgrade,
 };
-use crate::ledger::Gate;
+use crate::{ledger::Gate, telemetry::UpstreamMetrics};
 
 /// A set of endpoints that answer alike, with their connections.
 #[derive(Debug)]
 pub struct Upstream {
     settings: Settings,
     endpoints: Endpoints,
+    metrics: UpstreamMetrics,
 }
 
 /// Forwards each request to an [`Upstream`] and gives its answer. Clones share its connections.
@@ -76,7 +77,13 @@ impl Service<Request<RequestBody>> for Forward {
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let upstream = Arc::clone(&self.upstream);
-        Box::pin(async move { upstream.forward(request).await })
+        Box::pin(async move {
+            let started = Instant::now();
+            let answered = upstream.forward(request).await;
+            let status = answered.as_ref().ok().map(Response::status);
+            upstream.metrics.call_ended(status, started.elapsed());
+            answered
+        })
     }
 }
 
@@ -85,7 +92,8 @@ impl Service<Request<RequestBody>> for Forward {
 impl Upstream {
     /// Makes no connection yet.
     pub fn new(settings: Settings) -> Self {
-        Self { endpoints: Endpoints::new(&settings), settings }
+        let metrics = UpstreamMetrics::new(&settings.name);
+        Self { endpoints: Endpoints::new(&settings), settings, metrics }
     }
 
     pub fn name(&self) -> &str {
@@ -273,11 +281,5 @@ impl fmt::Debug for Call {
     /// Header values and the query can hold what only the caller may see.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("method", &self.head.method).finish_non_exhaustive()
-    }
-}
-
-impl From<bytes::Bytes> for RequestBody {
-    fn from(bytes: bytes::Bytes) -> Self {
-        Self::full(bytes)
     }
 }
