@@ -18,7 +18,7 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Router,
     extract::State,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -77,20 +77,27 @@ async fn charge(State(charges): State<Charges>, headers: HeaderMap, body: Bytes)
     let charge = charges.execute(order, &headers);
     match told {
         "slow" => sleep(SLOW).await,
-        "fail" => return (StatusCode::INTERNAL_SERVER_ERROR, Json(charge)).into_response(),
+        "fail" => return (StatusCode::INTERNAL_SERVER_ERROR, json(&charge)).into_response(),
         "cut" => return cut(),
         _ => {}
     }
     let location = format!("/v1/charges/{}", charge.id);
-    (StatusCode::CREATED, [(header::LOCATION, location)], Json(charge)).into_response()
+    (StatusCode::CREATED, [(header::LOCATION, location)], json(&charge)).into_response()
 }
 
-async fn list(State(charges): State<Charges>) -> Json<Vec<Charge>> {
-    Json(charges.all())
+async fn list(State(charges): State<Charges>) -> Response {
+    json(&charges.all())
 }
 
 async fn count(State(charges): State<Charges>) -> String {
     format!("{}\n", charges.all().len())
+}
+
+/// JSON that ends its line, since it is read in a terminal.
+fn json(value: &impl Serialize) -> Response {
+    let mut body = serde_json::to_string(value).expect("plain structs are always JSON");
+    body.push('\n');
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// An answer that breaks off after its first bytes.
