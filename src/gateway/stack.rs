@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderName, Request, Response, Version, header};
+use http::{HeaderName, Method, Request, Response, Version, header};
 use http_body::Body;
 use ipnet::IpNet;
 use tokio::time::Instant;
@@ -168,6 +168,9 @@ impl Gateway {
                 return Err(refuse("The request has no Host line."));
             }
             (Some(_) | None, None) => {}
+        }
+        if request.method() == Method::CONNECT {
+            return Err(refuse("This is no forward proxy: it answers no CONNECT."));
         }
         let target = Target::of(request);
         if let Some(found) = super::path::ambiguity(&target.path) {

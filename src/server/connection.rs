@@ -15,7 +15,7 @@ use http_body::Body;
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt},
     sync::watch,
     time::{Instant, sleep_until, timeout},
 };
@@ -26,7 +26,7 @@ use super::{
     Settings,
     progress::{Phase, Progress},
     service::bridge,
-    wire::{Own, Wire},
+    wire::{Own, Transport, Wire},
 };
 use crate::{BoxError, domain::Peer, telemetry::RouteMetrics};
 
@@ -64,7 +64,7 @@ pub(super) async fn serve<T, S, B>(
     services: watch::Receiver<S>,
     common: Arc<Common>,
 ) where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: Transport,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>,
     S: Clone + Send + Sync + 'static,
     B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
@@ -98,7 +98,7 @@ pub(super) async fn serve<T, S, B>(
                 Phase::Idle => settings.keep_alive,
                 Phase::Head => settings.header_timeout,
                 Phase::Serving if progress.is_stalled() => settings.write_timeout,
-                Phase::Serving => return Poll::Pending,
+                Phase::Serving | Phase::HandedOver => return Poll::Pending,
                 Phase::Refused => return Poll::Ready(Left::Refused),
             };
             if changes != progress.changes() {
@@ -123,7 +123,7 @@ pub(super) async fn serve<T, S, B>(
     let mut wire = parts.io.into_inner();
     drop(parts.service);
     match &left {
-        Left::Done(Ok(())) | Left::Expired(Phase::Refused) => {}
+        Left::Done(Ok(())) | Left::Expired(Phase::Refused | Phase::HandedOver) => {}
         // Nobody is asking, or nobody is reading: there is nobody to tell.
         Left::Expired(Phase::Idle | Phase::Serving) => return,
         Left::Expired(Phase::Head) => wire.answer(Own::RequestTimeout),
@@ -134,6 +134,10 @@ pub(super) async fn serve<T, S, B>(
         }
         Left::Done(Err(error)) => {
             tracing::debug!(peer = %peer.0, error = error as &dyn std::error::Error, "connection failed");
+            // Let the end of a broken answer be seen to be none.
+            if progress.phase() == Phase::Serving {
+                return;
+            }
         }
     }
     if let Some(own) = wire.own() {
@@ -149,7 +153,7 @@ pub(super) async fn serve<T, S, B>(
 /// answer that it has not read yet.
 async fn close<T>(mut wire: Wire<T>, linger: Duration) -> io::Result<()>
 where
-    T: AsyncRead + AsyncWrite + Unpin,
+    T: Transport,
 {
     let closing = async {
         wire.shutdown().await?;

@@ -34,6 +34,8 @@ pub(super) enum Phase {
     Serving = 2,
     /// The request's framing is refused.
     Refused = 3,
+    /// The connection belongs to whoever upgraded it.
+    HandedOver = 4,
 }
 
 // === impl Progress ===
@@ -44,7 +46,8 @@ impl Progress {
             0 => Phase::Idle,
             1 => Phase::Head,
             2 => Phase::Serving,
-            _ => Phase::Refused,
+            3 => Phase::Refused,
+            _ => Phase::HandedOver,
         }
     }
 
@@ -74,6 +77,11 @@ impl Progress {
     /// Head -> Refused.
     pub(super) fn refuse(&self) {
         self.enter(Phase::Refused);
+    }
+
+    /// Serving -> Handed over.
+    pub(super) fn hand_over(&self) {
+        self.enter(Phase::HandedOver);
     }
 
     /// The body of the answer has ended: what is still to leave is in hyper's buffer.

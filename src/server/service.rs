@@ -33,9 +33,9 @@ pin_project! {
     }
 }
 
-/// Tells, when dropped, that the answer has ended; `None` where the connection changes hands.
+/// Tells, when dropped, that the answer has ended.
 #[derive(Debug)]
-struct End(Option<Progress>);
+struct End(Progress);
 
 /// hyper's kind of service around the current one of `services`.
 pub(super) fn bridge<S, B>(
@@ -73,8 +73,10 @@ where
             let response = service.oneshot(request).await?;
             let changes_hands = response.status() == StatusCode::SWITCHING_PROTOCOLS
                 || connects && response.status().is_success();
-            let end = End((!changes_hands).then_some(progress));
-            Ok(response.map(|body| Answer { body, _end: end }))
+            if changes_hands {
+                progress.hand_over();
+            }
+            Ok(response.map(|body| Answer { body, _end: End(progress) }))
         }
     })
 }
@@ -136,8 +138,6 @@ impl<B: Body> Body for Answer<B> {
 
 impl Drop for End {
     fn drop(&mut self) {
-        if let Some(progress) = &self.0 {
-            progress.answer_ended();
-        }
+        self.0.answer_ended();
     }
 }

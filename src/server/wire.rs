@@ -7,7 +7,10 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
 use super::{
     Canned,
@@ -19,8 +22,11 @@ use crate::telemetry::Outcome;
 ///
 /// hyper answers what it cannot parse with a status line and no body. Such an answer is known by
 /// its time: no request is being served. It is swallowed, and ours goes out in its place.
+///
+/// Dropped in the middle of an answer it resets the connection: where the end of the connection is
+/// the end of the body, as HTTP/1.0 has it, part of an answer would pass for all of it.
 #[derive(Debug)]
-pub(super) struct Wire<T> {
+pub(super) struct Wire<T: Transport> {
     stream: T,
     progress: Progress,
     canned: Canned,
@@ -30,6 +36,12 @@ pub(super) struct Wire<T> {
     unsent: Bytes,
     /// Whether the client has closed its side.
     read_closed: bool,
+}
+
+/// What carries a connection's bytes.
+pub(super) trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Makes the coming close one that nobody takes for an orderly end.
+    fn reset_on_close(&self);
 }
 
 /// An answer that no service gave.
@@ -42,7 +54,7 @@ pub(super) enum Own {
 
 // === impl Wire ===
 
-impl<T> Wire<T> {
+impl<T: Transport> Wire<T> {
     pub(super) fn new(stream: T, progress: Progress, canned: Canned) -> Self {
         Self { stream, progress, canned, own: None, unsent: Bytes::new(), read_closed: false }
     }
@@ -80,11 +92,10 @@ impl<T> Wire<T> {
     }
 
     fn is_service_writing(&self) -> bool {
-        self.own.is_none() && self.progress.phase() == Phase::Serving
+        let phase = self.progress.phase();
+        self.own.is_none() && matches!(phase, Phase::Serving | Phase::HandedOver)
     }
-}
 
-impl<T: AsyncWrite + Unpin> Wire<T> {
     fn poll_write_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.unsent.has_remaining() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent))?;
@@ -97,7 +108,7 @@ impl<T: AsyncWrite + Unpin> Wire<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
+impl<T: Transport> AsyncRead for Wire<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -114,7 +125,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Wire<T> {
+impl<T: Transport> AsyncWrite for Wire<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -158,6 +169,23 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Wire<T> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write_unsent(cx))?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<T: Transport> Drop for Wire<T> {
+    fn drop(&mut self) {
+        if self.progress.phase() == Phase::Serving {
+            self.stream.reset_on_close();
+        }
+    }
+}
+
+// === impl TcpStream ===
+
+impl Transport for TcpStream {
+    fn reset_on_close(&self) {
+        // It fails for connections that are gone already.
+        self.set_zero_linger().ok();
     }
 }
 

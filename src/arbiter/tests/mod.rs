@@ -61,7 +61,7 @@ impl World {
             clock: clock.clone(),
             sweep: Sweep::default(),
         };
-        let ledger = Arc::new(Embedded::with_latency(settings, STEP));
+        let ledger = Arc::new(Embedded::with_latency(&settings, STEP));
         let limits = Limits { max_waiters_per_key, replay_cache: 1 << 20 };
         Self {
             arbiter: Arbiter::new(Arc::clone(&ledger) as _, limits, clock.clone()),

@@ -73,6 +73,13 @@ impl RequestBody {
         Self(Kind::Stream(Stream { first: None, rest }))
     }
 
+    pub(super) fn is_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Full(_) => false,
+            Kind::Stream(_) | Kind::Held(_) => true,
+        }
+    }
+
     /// Takes a small stream whole if all of it is here already. Never waits.
     pub(super) fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), BoxError> {
         let Kind::Stream(stream) = &mut self.0 else { return Ok(()) };
@@ -106,6 +113,12 @@ impl RequestBody {
                 (Self(Kind::Held(Held { wire, ..held })), Spare::Held(stream))
             }
         }
+    }
+}
+
+impl From<Bytes> for RequestBody {
+    fn from(bytes: Bytes) -> Self {
+        Self::full(bytes)
     }
 }
 

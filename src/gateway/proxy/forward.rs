@@ -28,13 +28,14 @@ use super::{
     link::{Failure, Link},
     upgrade,
 };
-use crate::ledger::Gate;
+use crate::{ledger::Gate, telemetry::UpstreamMetrics};
 
 /// A set of endpoints that answer alike, with their connections.
 #[derive(Debug)]
 pub struct Upstream {
     settings: Settings,
     endpoints: Endpoints,
+    metrics: UpstreamMetrics,
 }
 
 /// Forwards each request to an [`Upstream`] and gives its answer. Clones share its connections.
@@ -76,7 +77,13 @@ impl Service<Request<RequestBody>> for Forward {
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let upstream = Arc::clone(&self.upstream);
-        Box::pin(async move { upstream.forward(request).await })
+        Box::pin(async move {
+            let started = Instant::now();
+            let answered = upstream.forward(request).await;
+            let status = answered.as_ref().ok().map(Response::status);
+            upstream.metrics.call_ended(status, started.elapsed());
+            answered
+        })
     }
 }
 
@@ -85,7 +92,8 @@ impl Service<Request<RequestBody>> for Forward {
 impl Upstream {
     /// Makes no connection yet.
     pub fn new(settings: Settings) -> Self {
-        Self { endpoints: Endpoints::new(&settings), settings }
+        let metrics = UpstreamMetrics::new(&settings.name);
+        Self { endpoints: Endpoints::new(&settings), settings, metrics }
     }
 
     pub fn name(&self) -> &str {
@@ -170,7 +178,8 @@ impl Upstream {
             return Err(Failure::Unwritten("the request is not at hand any more".into()));
         };
         let (body, spare) = body.retryable(link.wire());
-        let renewed = call.gate.is_none().then_some(self.settings.request_timeout);
+        // A long upload is not a slow answer.
+        let renewed = body.is_stream().then_some(self.settings.request_timeout);
         let request = Request::from_parts(call.head.clone(), body);
         match link.exchange(request, call.gate.clone(), call.deadline, renewed).await {
             Ok(response) => Ok((response, link)),
@@ -193,7 +202,7 @@ impl Upstream {
         call: &mut Call,
     ) -> Result<Response<UpstreamBody>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return switch(response, link, in_flight, call);
+            return self.switch(response, link, in_flight, call);
         }
         if let Some(surplus) = link.surplus() {
             return Err(Failure::Final(surplus));
@@ -210,25 +219,25 @@ impl Upstream {
         };
         Ok(Response::from_parts(head, body))
     }
-}
 
-/// Hands both connections over to a task that joins them.
-fn switch(
-    response: Response<Incoming>,
-    link: Box<Link>,
-    in_flight: InFlight,
-    call: &mut Call,
-) -> Result<Response<UpstreamBody>, Failure> {
-    let Some(client) = call.client.take().filter(|_| link.has_ended()) else {
-        let error = "the upstream switched protocols unasked".into();
-        return Err(Failure::Final(UpstreamError::Interrupted(error)));
-    };
-    let (mut head, incoming) = response.into_parts();
-    head.extensions.remove::<OnUpgrade>();
-    link.rest();
-    let (wire, early) = link.into_wire();
-    upgrade::join(client, wire, early, in_flight);
-    Ok(Response::from_parts(head, UpstreamBody::whole(incoming)))
+    /// Hands both connections over to a task that joins them.
+    fn switch(
+        &self,
+        response: Response<Incoming>,
+        link: Box<Link>,
+        in_flight: InFlight,
+        call: &mut Call,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let Some(client) = call.client.take().filter(|_| link.has_ended()) else {
+            let error = "the upstream switched protocols unasked".into();
+            return Err(Failure::Final(UpstreamError::Interrupted(error)));
+        };
+        let (mut head, incoming) = response.into_parts();
+        head.extensions.remove::<OnUpgrade>();
+        link.rest();
+        upgrade::join(client, link.into_wire(), self.settings.stream_timeout, in_flight);
+        Ok(Response::from_parts(head, UpstreamBody::whole(incoming)))
+    }
 }
 
 /// Makes the head say what goes over this connection: HTTP/1.1, origin form, the body's framing.
@@ -237,13 +246,15 @@ fn prepare(head: &mut Parts, body: &RequestBody) {
     if head.uri.authority().is_some() {
         to_origin_form(head);
     }
+    // HTTP/1.0 knows no `Host`, HTTP/1.1 demands one (RFC 9112 section 3.2).
+    head.headers.entry(HOST).or_insert(HeaderValue::from_static(""));
     // The client was told to continue when its body was first read.
     head.headers.remove(EXPECT);
     head.headers.remove(TRANSFER_ENCODING);
     match body.size_hint().exact() {
         Some(0) => {
-            if let Some(length) = head.headers.get_mut(CONTENT_LENGTH) {
-                *length = HeaderValue::from_static("0");
+            if head.headers.contains_key(CONTENT_LENGTH) {
+                head.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
             }
         }
         Some(length) => drop(head.headers.insert(CONTENT_LENGTH, length.into())),
@@ -270,11 +281,5 @@ impl fmt::Debug for Call {
     /// Header values and the query can hold what only the caller may see.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("method", &self.head.method).finish_non_exhaustive()
-    }
-}
-
-impl From<bytes::Bytes> for RequestBody {
-    fn from(bytes: bytes::Bytes) -> Self {
-        Self::full(bytes)
     }
 }

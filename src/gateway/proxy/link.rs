@@ -110,20 +110,20 @@ impl Link {
             if self.end.is_some() {
                 return Poll::Ready(Waited::Ended);
             }
-            loop {
-                if self.deadline.poll(cx).is_pending() {
-                    return Poll::Pending;
-                }
-                let before = std::mem::replace(&mut written, self.wire.written());
-                match renewed {
-                    Some(longer) if before != written => self.deadline.set(Instant::now() + longer),
-                    Some(_) | None => return Poll::Ready(Waited::TimedOut),
+            if let Some(renewed) = renewed {
+                let so_far = self.wire.written();
+                if so_far > written {
+                    written = so_far;
+                    self.deadline.set(Instant::now() + renewed);
                 }
             }
+            self.deadline.poll(cx).map(|()| Waited::TimedOut)
         })
         .await;
         match waited {
-            Waited::Answered(Ok(response)) => Ok(response),
+            Waited::Answered(Ok(response)) if self.wire.stage() == Stage::Written => Ok(response),
+            // It was under way before the request, so it answers something else.
+            Waited::Answered(Ok(_)) => Err(self.interrupted("an answer came unasked".into())),
             Waited::Answered(Err(error)) => Err(self.failure(error.into_error())),
             Waited::Ended => match self.end.take() {
                 Some(Err(error)) => Err(self.failure(error)),

@@ -41,7 +41,7 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// A connection that was idle for longer is never used again.
     pub idle_timeout: Duration,
-    /// Unkeyed: between two pieces of the answer's body.
+    /// Unkeyed: between two pieces of the answer's body, or of switched connections.
     pub stream_timeout: Duration,
     /// Bytes of the answer's status line and header lines; at most 100 lines in any case.
     pub max_answer_head: usize,

@@ -3,7 +3,10 @@
 use std::{
     fmt, io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -29,7 +32,10 @@ pub(super) struct Wire {
 
 /// What is known of the request on the wire; shared with the one who drives the connection.
 #[derive(Default)]
-pub(super) struct WireState(Mutex<Inner>);
+pub(super) struct WireState {
+    inner: Mutex<Inner>,
+    reads: AtomicU64,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -62,6 +68,10 @@ impl Wire {
         (Self { io: TokioIo::new(stream), state: Arc::clone(&state) }, state)
     }
 
+    pub(super) fn state(&self) -> &Arc<WireState> {
+        &self.state
+    }
+
     /// Runs `write` once the first byte may go out, and notes what it wrote.
     fn guarded(
         &mut self,
@@ -84,7 +94,7 @@ impl Wire {
         // A write that fails or must wait has written nothing, so the stage stays as it is.
         let written = write(Pin::new(&mut self.io));
         if let Poll::Ready(Ok(count @ 1..)) = written {
-            inner.written = inner.written.wrapping_add(u64::try_from(count).unwrap_or(u64::MAX));
+            inner.written = inner.written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
             if inner.stage == Stage::Armed {
                 inner.stage = Stage::Written;
                 if let Some(waiting) = inner.waiting.take() {
@@ -121,7 +131,11 @@ impl Read for Wire {
         cx: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
+        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.state.reads.fetch_add(1, Ordering::Relaxed);
+        }
+        read
     }
 }
 
@@ -203,6 +217,11 @@ impl WireState {
         self.lock().written
     }
 
+    /// Changes with everything that is read or written.
+    pub(super) fn moved(&self) -> (u64, u64) {
+        (self.reads.load(Ordering::Relaxed), self.written())
+    }
+
     /// Ready once a byte of the present request was written.
     pub(super) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
@@ -214,7 +233,7 @@ impl WireState {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

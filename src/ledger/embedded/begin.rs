@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     core::{Core, closed},
@@ -51,7 +51,7 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
                     Ok(Look::Begun(begun)) => return Ok(begun),
                     Ok(Look::Free { intent, replaces, earlier_cause }) => {
                         let opening = Opening { claim, intent, earlier_cause };
-                        return own(core, opening, replaces).await.map(Begun::Owner);
+                        return own(core, opening, replaces, patience).await.map(Begun::Owner);
                     }
                     Err(Trouble::Unreadable(error)) => return Err(error),
                     Err(Trouble::Store(error)) => {
@@ -156,13 +156,14 @@ async fn own(
     core: &Arc<Core>,
     opening: Opening,
     replaces: Option<Place>,
+    patience: Instant,
 ) -> Result<Hold, LedgerError> {
     let key = *opening.claim.key();
     let intent = encode_intent(&opening.intent, None);
     let change = Change::Begin { key, intent, replaces };
     let (operation, owner) = Operation::begin(change, opening);
     core.submit(operation);
-    match timeout(core.timeout, owner).await {
+    match timeout_at(patience, owner).await {
         Ok(Ok(hold)) => Ok(hold),
         Ok(Err(_dropped)) => Err(closed()),
         Err(_elapsed) => Err(unavailable(core)),

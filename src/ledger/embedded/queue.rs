@@ -20,8 +20,8 @@ struct State {
     /// A reader met an error: the file has to be opened again.
     suspect: bool,
     stage: Stage,
-    /// The writer sleeps. Nobody else pays for waking it.
-    idle: bool,
+    /// The writer sleeps until so many operations wait. Nobody else pays for waking it.
+    awaited: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,17 @@ enum Stage {
     Closing,
     /// What arrives is dropped.
     Sealed,
+}
+
+/// How long a first operation waits for company.
+///
+/// Those who were just answered tend to come back at once; without a pause the first of them would
+/// have a transaction, and an fsync, almost for itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gather {
+    /// As many operations as are worth waiting for.
+    pub(super) operations: usize,
+    pub(super) at_most: Duration,
 }
 
 /// What there is to do for the writer.
@@ -74,19 +85,20 @@ impl Queue {
     }
 
     /// All that waits, as one batch. Comes back with nothing after `patience`, or when closing.
-    pub(super) fn take(&self, patience: Duration) -> Taken {
-        let mut state = self.state();
-        if !state.has_work() {
-            state.idle = true;
-            let waited = self.arrived.wait_timeout_while(state, patience, |s| !s.has_work());
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.idle = false;
+    pub(super) fn take(&self, patience: Duration, gather: Gather) -> Taken {
+        let mut state = self.wait(self.state(), patience, 1);
+        if !state.operations.is_empty() {
+            state = self.wait(state, gather.at_most, gather.operations);
         }
         Taken {
             operations: mem::take(&mut state.operations),
             suspect: mem::take(&mut state.suspect),
             closing: state.stage != Stage::Open,
         }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.state().operations.len()
     }
 
     /// All that waits, without waiting.
@@ -103,10 +115,31 @@ impl Queue {
         state.stage == Stage::Sealed
     }
 
+    /// Sleeps until `operations` wait or something else is to be done, and no longer than
+    /// `patience`.
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        patience: Duration,
+        operations: usize,
+    ) -> MutexGuard<'a, State> {
+        if state.is_ready(operations) {
+            return state;
+        }
+        state.awaited = Some(operations);
+        let waited = self.arrived.wait_timeout_while(state, patience, |s| !s.is_ready(operations));
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.awaited = None;
+        state
+    }
+
     fn wake(&self, mut state: MutexGuard<'_, State>) {
-        let idle = mem::take(&mut state.idle);
+        let awaited = state.awaited.is_some_and(|operations| state.is_ready(operations));
+        if awaited {
+            state.awaited = None;
+        }
         drop(state);
-        if idle {
+        if awaited {
             self.arrived.notify_one();
         }
     }
@@ -119,7 +152,7 @@ impl Queue {
 // === impl State ===
 
 impl State {
-    fn has_work(&self) -> bool {
-        !self.operations.is_empty() || self.suspect || self.stage != Stage::Open
+    fn is_ready(&self, operations: usize) -> bool {
+        self.operations.len() >= operations || self.suspect || self.stage != Stage::Open
     }
 }

@@ -2,18 +2,32 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
-use super::{core::Core, operation::Operation, queue::Queue, store::StoreError};
+use tokio::time::Instant;
+
+use super::{
+    core::Core,
+    operation::Operation,
+    queue::{Gather, Queue},
+    store::StoreError,
+};
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+const LONGEST_GATHER: Duration = Duration::from_micros(500);
 
 /// Writes until the queue is closed and empty. Not on the runtime's threads: an fsync blocks.
 pub(super) fn run(core: &Arc<Core>, queue: &Queue) {
+    let mut gather = Gather::default();
     loop {
-        let taken = queue.take(core.sweeper.due_in(core.now()));
+        let taken = queue.take(core.sweeper.due_in(core.now()), gather);
         let trouble = taken.suspect.then_some(StoreError::Closed);
         if !taken.operations.is_empty() || trouble.is_some() {
+            let started = Instant::now();
+            let operations = taken.operations.len();
             write(core, queue, taken.operations, trouble);
+            // A quarter of a transaction's time, for up to half of its cost to each operation.
+            let at_most = (started.elapsed() / 4).min(LONGEST_GATHER);
+            gather = Gather { operations: operations + queue.waiting(), at_most };
         } else if taken.closing && queue.seal() {
             break;
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::{Instant, sleep, timeout},
@@ -28,6 +29,21 @@ async fn a_slow_head_is_told_so_after_exactly_its_time_from_its_first_byte() {
     assert_eq!(read_to_end(&mut client.stream).await, request_timeout());
 
     assert_eq!(began.elapsed(), settings().header_timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_before_there_is_a_route_is_counted_without_one() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let mut client = metrics::with_local_recorder(&recorder, connect);
+    client.stream.write_all(&REQUEST[..9]).await.unwrap();
+    read_to_end(&mut client.stream).await;
+    drop(client.stream);
+    timeout(SOON, client.served).await.expect("it ends").unwrap();
+
+    let text = recorder.handle().render();
+
+    let counted = "oncegate_requests_total{route=\"\",outcome=\"request_timeout\"} 1\n";
+    assert!(text.contains(counted), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

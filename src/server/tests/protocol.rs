@@ -1,8 +1,13 @@
 //! What HTTP/1.1 promises to those who speak it.
 
-use tokio::io::AsyncWriteExt;
+use std::io;
 
-use super::support::{Echo, read_to_end, read_until, settings, start};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
+
+use super::support::{Echo, SOON, read_to_end, read_until, settings, start};
 use crate::{domain::Peer, server::Settings};
 
 #[tokio::test]
@@ -127,6 +132,35 @@ async fn an_answer_that_came_before_the_whole_body_is_not_lost_to_a_reset() {
     writing.shutdown().await.unwrap();
 
     assert!(read_to_end(&mut reading).await.ends_with("unread"));
+}
+
+#[tokio::test]
+async fn part_of_an_answer_never_passes_for_all_of_it() {
+    let running = start(settings());
+    // To a client of HTTP/1.0 an orderly end of the connection is the end of the body.
+    for version in ["1.0", "1.1"] {
+        let mut stream = running.connect().await;
+        let request = format!("GET /broken HTTP/{version}\r\nHost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+
+        let mut answer = Vec::new();
+        let error = timeout(SOON, stream.read_to_end(&mut answer)).await.unwrap().unwrap_err();
+
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() {
+    let running = start(settings());
+    let mut stream = running.connect().await;
+    let head = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    assert_eq!(read_until(&mut stream, "\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
+
+    stream.write_all(b"hi").await.unwrap();
+
+    assert!(read_until(&mut stream, ";").await.ends_with("first /x hi;"));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A service that tells what it sees, a listener around it, and a client that writes raw bytes.
 
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     future::Future,
     pin::Pin,
@@ -11,7 +12,8 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Collected, Full};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Collected};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -25,10 +27,12 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use crate::{
+    BoxError,
     domain::Peer,
     server::{
         Canned, Drain, Drained, Server, Settings,
         connection::{Common, serve},
+        wire::Transport,
     },
 };
 
@@ -52,6 +56,7 @@ pub(super) struct Seen {
 /// - `/gated` waits for a permit of `gate` before that.
 /// - `/unread` leaves the body alone.
 /// - `/large` is answered with [`LARGE`] bytes.
+/// - `/broken` breaks off after some bytes.
 /// - `/upgrade` switches protocols and echoes.
 #[derive(Clone, Debug)]
 pub(super) struct Echo {
@@ -59,6 +64,10 @@ pub(super) struct Echo {
     pub(super) gate: Arc<Semaphore>,
     pub(super) seen: mpsc::UnboundedSender<Seen>,
 }
+
+/// A body of these parts, of a known length unless it breaks off.
+#[derive(Default)]
+pub(super) struct Parts(VecDeque<Result<Bytes, BoxError>>);
 
 /// A server under test.
 pub(super) struct Running {
@@ -157,6 +166,13 @@ pub(super) async fn read_to_end(stream: &mut (impl AsyncRead + Unpin)) -> String
     String::from_utf8(text).unwrap()
 }
 
+// === impl DuplexStream ===
+
+impl Transport for DuplexStream {
+    /// Its other end sees no more than the end.
+    fn reset_on_close(&self) {}
+}
+
 // === impl Running ===
 
 impl Running {
@@ -195,10 +211,35 @@ impl Running {
     }
 }
 
+// === impl Parts ===
+
+impl<T: Into<Bytes>> From<T> for Parts {
+    fn from(whole: T) -> Self {
+        Self([Ok(whole.into())].into())
+    }
+}
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Poll::Ready(self.0.pop_front().map(|part| part.map(Frame::data)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let lengths = self.0.iter().map(|part| part.as_ref().ok().map(|bytes| bytes.len() as u64));
+        lengths.sum::<Option<u64>>().map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
 // === impl Echo ===
 
 impl Echo {
-    async fn answer(self, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(self, mut request: Request<Incoming>) -> Response<Parts> {
         let target = request.uri().to_string();
         let peer = request.extensions().get().copied();
         let response = Response::builder();
@@ -211,30 +252,33 @@ impl Echo {
                 stream.shutdown().await.unwrap();
             });
             let response = response.status(StatusCode::SWITCHING_PROTOCOLS);
-            return response.header("upgrade", "echo").body(Full::default()).unwrap();
+            return response.header("upgrade", "echo").body(Parts::default()).unwrap();
         }
         if target == "/unread" {
             drop(self.seen.send(Seen { target, body: None, peer }));
-            return response.body(Full::from("unread")).unwrap();
+            return response.body(Parts::from("unread")).unwrap();
         }
         let body = request.into_body().collect().await.ok().map(Collected::to_bytes);
         drop(self.seen.send(Seen { target: target.clone(), body: body.clone(), peer }));
         if target == "/gated" {
             self.gate.acquire().await.unwrap().forget();
         }
+        if target == "/broken" {
+            return response.body(Parts([Ok("some".into()), Err("broken".into())].into())).unwrap();
+        }
         if target == "/large" {
-            return response.body(Full::from(vec![b'x'; LARGE])).unwrap();
+            return response.body(Parts::from(vec![b'x'; LARGE])).unwrap();
         }
         let Some(body) = body else {
-            return response.status(400).body(Full::from("broken body")).unwrap();
+            return response.status(400).body(Parts::from("broken body")).unwrap();
         };
         let text = format!("{} {target} {};", self.name, String::from_utf8_lossy(&body));
-        response.body(Full::from(text)).unwrap()
+        response.body(Parts::from(text)).unwrap()
     }
 }
 
 impl Service<Request<Incoming>> for Echo {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<Parts>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 

@@ -37,6 +37,18 @@ async fn a_request_goes_out_in_origin_form_with_its_own_path_query_and_host() {
 }
 
 #[tokio::test]
+async fn a_request_without_host_gets_an_empty_one() {
+    within(async {
+        let (address, received) = upstream(echo).await;
+        let mut request = get("/");
+        request.headers_mut().remove("host");
+        text(to(address).forward(request).await).await.unwrap();
+        assert!(received.heads()[0].contains("host: \r\n"), "{:?}", received.heads());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_keyed_body_goes_out_with_its_length_whatever_the_client_said() {
     within(async {
         let (address, received) = upstream(echo).await;

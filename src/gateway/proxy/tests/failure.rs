@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use http_body_util::BodyExt;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout},
+};
 
 use super::support::*;
 use crate::{
@@ -193,14 +196,17 @@ async fn an_upstream_that_does_not_answer_in_time_may_have_run_the_request() {
         })
         .await;
         let mut settings = settings(&[address]);
-        settings.request_timeout = Duration::from_millis(100);
+        settings.request_timeout = Duration::from_millis(300);
         let upstream = Upstream::new(settings);
+        let started = Instant::now();
         let (request, gate) = keyed("/", "x");
         let error = upstream.forward(request).await.unwrap_err();
         assert!(matches!(error, UpstreamError::TimedOut), "{error:?}");
         assert!(gate.is_passed());
+        assert!(started.elapsed() < Duration::from_millis(550), "{:?}", started.elapsed());
         let error = upstream.forward(get("/")).await.unwrap_err();
         assert!(matches!(error, UpstreamError::TimedOut), "{error:?}");
+        assert!(started.elapsed() < Duration::from_millis(850), "{:?}", started.elapsed());
         assert_eq!(received.count(), 2);
     })
     .await;

@@ -22,6 +22,9 @@ use crate::{
     ledger::Gate,
 };
 
+/// What a peer does before the request.
+type Act = fn(TcpStream) -> Option<TcpStream>;
+
 async fn pair() -> (tokio::net::TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -40,7 +43,7 @@ async fn write(wire: &mut Wire) -> std::io::Result<usize> {
 
 #[tokio::test]
 async fn nothing_is_written_to_a_peer_that_has_closed_or_spoken_unasked() {
-    let does: [(fn(TcpStream) -> Option<TcpStream>, ErrorKind); 3] = [
+    let does: [(Act, ErrorKind); 3] = [
         (|_| None, ErrorKind::UnexpectedEof),
         (
             |peer| {

@@ -1,6 +1,6 @@
 //! Switched protocols, through a real server on the client's side.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -66,6 +66,33 @@ async fn after_a_switch_of_protocols_bytes_go_both_ways_until_one_side_closes() 
         client.write_all(b"ping;").await.unwrap();
         assert_eq!(read(&mut client, "pong;").await, "pong;");
         client.shutdown().await.unwrap();
+        assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn switched_connections_on_which_nothing_moves_are_closed() {
+    within(async {
+        let (address, _) = upstream(|mut connection: Accepted| async move {
+            connection.head().await;
+            connection
+                .write(
+                    "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n\
+                     upgrade: websocket\r\n\r\nearly;",
+                )
+                .await;
+            connection.ended().await.unwrap();
+        })
+        .await;
+        let mut settings = settings(&[address]);
+        settings.stream_timeout = Duration::from_millis(50);
+        let address = gateway(Upstream::new(settings)).await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let ask =
+            b"GET /ws HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+        client.write_all(ask).await.unwrap();
+        read(&mut client, "early;").await;
         assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
     })
     .await;

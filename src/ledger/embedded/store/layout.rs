@@ -47,6 +47,8 @@ pub(super) enum Kinship {
     Blank,
     /// Tables, but not ours.
     Foreign,
+    /// Ours, in a format that is not known here.
+    Format(u32),
     Ours(Identity),
 }
 
@@ -76,11 +78,14 @@ impl Identity {
             return Ok(Kinship::Foreign);
         }
         let table = transaction.open_table(IDENTITY)?;
-        let identity = table.get(ROW)?.and_then(|row| {
-            // Later formats may have more fields behind these.
-            postcard::take_from_bytes(row.value()).ok().map(|(identity, _rest)| identity)
-        });
-        Ok(identity.map_or(Kinship::Foreign, Kinship::Ours))
+        let Some(row) = table.get(ROW)? else { return Ok(Kinship::Foreign) };
+        // The format comes first in every format, and says what comes after it.
+        let kinship = match postcard::take_from_bytes::<u32>(row.value()) {
+            Ok((FORMAT, _)) => postcard::from_bytes(row.value()).map(Kinship::Ours),
+            Ok((format, _)) => Ok(Kinship::Format(format)),
+            Err(error) => Err(error),
+        };
+        Ok(kinship.unwrap_or(Kinship::Foreign))
     }
 
     pub(super) fn write(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {

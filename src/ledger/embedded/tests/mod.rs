@@ -4,6 +4,7 @@ mod crash;
 mod disk;
 mod faults;
 mod harness;
+mod leftovers;
 mod moments;
 mod opening;
 mod retention;

@@ -43,6 +43,8 @@ async fn a_missing_file_is_made_for_its_owner_alone() {
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     open(&path).unwrap().close().await;
+    // Nothing else is left beside it.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[tokio::test]
@@ -115,6 +117,27 @@ async fn a_format_from_the_future_is_refused() {
     let error = open(&path).unwrap_err();
 
     assert!(matches!(error, OpenError::Version { format: 2, .. }), "{error:?}");
+}
+
+/// A crash before the file was ever used needs nobody's help.
+#[tokio::test]
+async fn a_file_whose_preparation_was_cut_short_is_prepared_again() {
+    let mut cut_short = 0;
+    for patience in 0.. {
+        let disk = Disk::default();
+        Database::builder().create_with_backend(disk.clone()).unwrap().close().unwrap();
+        disk.fail_after(patience, false);
+        let settings = settings(&Clock::by_hand(START).0, Durability::Memory);
+        let made = Embedded::in_file(&settings, disk.opener());
+        for left in [disk.kill(), disk.cut(|| false)] {
+            on_disk(&left, &Clock::by_hand(START).0).close().await;
+        }
+        if made.is_ok() && !disk.has_failed() {
+            break;
+        }
+        cut_short += 1;
+    }
+    assert!(cut_short > 5, "{cut_short}");
 }
 
 #[tokio::test]

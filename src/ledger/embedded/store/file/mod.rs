@@ -40,6 +40,7 @@ struct Snapshot {
     held: ReadOnlyTable<&'static [u8; 32], &'static [u8]>,
     index: ReadOnlyTable<&'static [u8; 32], (u64, u64)>,
     settled: ReadOnlyTable<(u64, u64), &'static [u8]>,
+    totals: Totals,
 }
 
 // === impl FileStore ===
@@ -76,7 +77,7 @@ impl FileStore {
             next.set_totals(totals);
             next.write(&transaction)?;
             transaction.commit().map_err(redb::Error::from)?;
-            Ok((done, Snapshot::of(database)?))
+            Ok((done, Snapshot::of(database, totals)?))
         })?;
         *identity = next;
         self.show(Some(snapshot));
@@ -177,8 +178,8 @@ impl Store for FileStore {
         let (kinship, snapshot) = unpanicked(|| {
             let kinship = Identity::read(&database.begin_read()?)?;
             let snapshot = match &kinship {
-                Kinship::Ours(_) => Some(Snapshot::of(&database)?),
-                Kinship::Blank | Kinship::Foreign => None,
+                Kinship::Ours(identity) => Some(Snapshot::of(&database, identity.totals())?),
+                Kinship::Blank | Kinship::Foreign | Kinship::Format(_) => None,
             };
             Ok((kinship, snapshot))
         })?;
@@ -189,7 +190,9 @@ impl Store for FileStore {
                 self.show(snapshot);
                 Ok(())
             }
-            Kinship::Ours(_) | Kinship::Blank | Kinship::Foreign => Err(StoreError::Replaced),
+            Kinship::Ours(_) | Kinship::Blank | Kinship::Foreign | Kinship::Format(_) => {
+                Err(StoreError::Replaced)
+            }
         }
     }
 
@@ -207,7 +210,9 @@ impl Store for FileStore {
     }
 
     fn totals(&self) -> Totals {
-        self.writer().identity.totals()
+        // Not the writer's: its lock is taken as long as a commit lasts.
+        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
+        snapshot.as_ref().map_or_else(Totals::default, |snapshot| snapshot.totals)
     }
 }
 
@@ -220,12 +225,13 @@ impl fmt::Debug for FileStore {
 // === impl Snapshot ===
 
 impl Snapshot {
-    fn of(database: &Database) -> Result<Self, redb::Error> {
+    fn of(database: &Database, totals: Totals) -> Result<Self, redb::Error> {
         let transaction = database.begin_read()?;
         Ok(Self {
             held: transaction.open_table(HELD)?,
             index: transaction.open_table(INDEX)?,
             settled: transaction.open_table(SETTLED)?,
+            totals,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,6 +16,8 @@ use redb::{
 };
 
 use super::{FileStore, Snapshot, Writer, boxed::Boxed};
+use uuid::Uuid;
+
 use crate::{
     domain::{FencingToken, KeyId, Timestamp},
     ledger::embedded::store::{
@@ -52,7 +54,7 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
-    #[error("{path} cannot be prepared")]
+    #[error("{path} cannot be prepared; check the disk that it is on")]
     Store {
         path: PathBuf,
         #[source]
@@ -122,18 +124,39 @@ impl Opener {
 }
 
 fn open_file(path: &Path, purpose: Purpose) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    match options.open(path) {
+    match options().open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && purpose == Purpose::Start => {
-            let file = options.create_new(true).open(path)?;
-            // The file's name must outlive a power cut, as its contents do.
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-            Ok(file)
+            make(path)?;
+            options().open(path)
         }
         opened => opened,
     }
+}
+
+/// Makes an empty database beside `path` and gives it the name last: a crash half way leaves no
+/// file that the next start would have to refuse.
+fn make(path: &Path) -> io::Result<()> {
+    let draft = path.with_added_extension(format!("{}.new", Uuid::new_v4().simple()));
+    let backend = FileBackend::new(options().create_new(true).open(&draft)?);
+    let made = backend
+        .and_then(|backend| Database::builder().create_with_backend(backend)?.close())
+        .map_err(io::Error::other)
+        // A link, unlike a rename, never takes the place of another process's file.
+        .and_then(|()| match fs::hard_link(&draft, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+    fs::remove_file(&draft)?;
+    made?;
+    // The file's name must outlive a power cut, as its contents do.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
 }
 
 impl fmt::Debug for Opener {
@@ -157,15 +180,15 @@ impl FileStore {
             let database = opener.open(Purpose::Start).map_err(|error| refusal(path(), error))?;
             let found = Identity::read(&database.begin_read().map_err(redb::Error::from)?)?;
             let identity = match found {
-                Kinship::Ours(identity) if identity.format == FORMAT => identity,
-                Kinship::Ours(identity) => {
-                    return Err(OpenError::Version { path: path(), format: identity.format }.into());
+                Kinship::Ours(identity) => identity,
+                Kinship::Format(format) => {
+                    return Err(OpenError::Version { path: path(), format }.into());
                 }
                 Kinship::Foreign => return Err(OpenError::Foreign { path: path() }.into()),
                 Kinship::Blank => Identity::new(start),
             };
             let identity = prepare(&database, identity, start, orphans)?;
-            let snapshot = Snapshot::of(&database)?;
+            let snapshot = Snapshot::of(&database, identity.totals())?;
             Ok((database, identity, snapshot))
         }));
         let (database, identity, snapshot) = match outcome {
