@@ -19,7 +19,7 @@ use std::{
 
 use axum::{
     Router,
-    extract::State,
+    extract::{Path, State},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -58,6 +58,7 @@ struct Broken(Option<Bytes>);
 pub(super) async fn serve(listener: TcpListener) {
     let router = Router::new()
         .route("/v1/charges", post(charge).get(list))
+        .route("/v1/charges/{id}", get(show))
         .route("/executions", get(count))
         .with_state(Charges::default());
     if let Err(error) = axum::serve(listener, router).await {
@@ -87,6 +88,13 @@ async fn charge(State(charges): State<Charges>, headers: HeaderMap, body: Bytes)
 
 async fn list(State(charges): State<Charges>) -> Response {
     json(&charges.all())
+}
+
+async fn show(State(charges): State<Charges>, Path(id): Path<String>) -> Response {
+    match charges.all().into_iter().find(|charge| charge.id == id) {
+        Some(charge) => json(&charge),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 async fn count(State(charges): State<Charges>) -> String {
