@@ -77,6 +77,7 @@ async fn an_answer_that_cannot_be_stored_is_stored_later() {
     completed(begin(&reopened, request(1)).await);
 }
 
+// R28
 /// The failed sync may have reached the disk or not: either way the outcome is the same.
 #[tokio::test]
 async fn one_failure_at_any_write_costs_no_request_and_runs_none_twice() {
