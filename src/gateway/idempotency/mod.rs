@@ -79,9 +79,9 @@
 //!     namespace: "payments".into(),
 //!     methods: vec![Method::POST, Method::PUT],
 //!     max_request_body: 64 * 1024,
+//!     // A retry that comes too early is refused at once instead of waiting.
+//!     wait: None,
 //!     policy: Arc::new(Policy {
-//!         // A retry that comes too early is refused at once instead of waiting.
-//!         wait: None,
 //!         // A lost answer stays lost until somebody looks.
 //!         takeover: Takeover::Never,
 //!         retention: Retention { completed: Duration::from_hours(72), unknown: None },
