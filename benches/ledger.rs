@@ -19,6 +19,10 @@ use oncegate::{
 };
 use tokio::time::Instant;
 
+/// The gateway's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ROUND: Duration = Duration::from_secs(4);
 
 fn main() {
@@ -77,8 +81,9 @@ async fn report(ledger: &Arc<Embedded>, at_once: u64, first: &mut u64) {
     let (started, busy) = (Instant::now(), cpu());
     let keys = run(ledger, at_once, u64::MAX, ROUND, first).await;
     let (took, busy) = (started.elapsed(), cpu() - busy);
-    let rate = keys as f64 / took.as_secs_f64();
-    let cost = busy * 1e6 / keys as f64;
+    let keys = f64::from(u32::try_from(keys).unwrap());
+    let rate = keys / took.as_secs_f64();
+    let cost = busy * 1e6 / keys;
     println!("  {at_once:>4} at a time: {rate:>8.0} keys/s, {cost:.1} us of processor each");
 }
 
@@ -159,8 +164,8 @@ fn request(number: u64) -> Begin {
             request_id: "0192e4a6-5bd4-7c3e-8f9a-1b2c3d4e5f60".into(),
         },
         retention: Retention {
-            completed: Duration::from_secs(86_400),
-            unknown: Some(Duration::from_secs(7 * 86_400)),
+            completed: Duration::from_hours(24),
+            unknown: Some(Duration::from_hours(7 * 24)),
         },
         takeover: Takeover::Never,
         wait_until: None,

@@ -27,7 +27,7 @@ use crate::{
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// As nginx waits for a client that takes nothing of its answer.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How long a closed connection is read on, so that its client sees the last answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -184,10 +184,6 @@ fn idempotency(
         authority: route.matching.host.is_none(),
     };
     let policy = Policy {
-        wait: match rules.in_progress {
-            InProgress::Wait(wait) => Some(wait),
-            InProgress::Reject => None,
-        },
         takeover: match rules.unknown_outcome {
             UnknownOutcome::Reject => Takeover::Never,
             UnknownOutcome::Retry { attempts } => Takeover::UpTo(attempts),
@@ -205,6 +201,10 @@ fn idempotency(
         key: rules.key,
         recipe: Arc::new(recipe),
         policy: Arc::new(policy),
+        wait: match rules.in_progress {
+            InProgress::Wait(wait) => Some(wait),
+            InProgress::Reject => None,
+        },
         max_request_body: rules.max_request_body,
         max_stored_body: rules.max_stored_body,
         body_timeout: config.listen.body_timeout,

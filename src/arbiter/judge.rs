@@ -33,7 +33,7 @@ impl Arbiter {
     /// Judges `call`, and runs `execute` if this call is the one that executes.
     ///
     /// `execute` runs in a task of its own, at most once, and only after the ledger has stored the
-    /// intent. Waits at most for the policy's `wait`, beyond the execution itself.
+    /// intent. Waits at most for the call's `wait_until`, beyond the execution itself.
     ///
     /// Cancel safe: a caller that leaves while it leads cancels nothing; the attempt goes on and
     /// its answer is stored for the retry. One that leaves while it waits leaves no trace.
@@ -43,7 +43,6 @@ impl Arbiter {
         E: FnOnce(Attempt) -> F + Send + 'static,
         F: Future<Output = Execution<L>> + Send + 'static,
     {
-        let wait_until = call.policy.wait.map(|wait| Instant::now() + wait);
         loop {
             if let Some(record) = self.0.cache.get(&call.key) {
                 return replay_or_refuse(&call, record, false);
@@ -51,13 +50,13 @@ impl Arbiter {
             match self.0.flights.enter(call.key) {
                 Place::Leader(leader) => {
                     let (tell, told) = oneshot::channel();
-                    let attempt = self.clone().lead(call, wait_until, leader, execute, tell);
+                    let attempt = self.clone().lead(call, leader, execute, tell);
                     self.0.attempts.spawn(attempt);
                     // A task that panicked dropped its hold, and the hold left the key unknown if
                     // the gate was passed. Which of the two is not known here: say the worse.
                     return told.await.unwrap_or(Verdict::Refused(Refusal::UpstreamInterrupted));
                 }
-                Place::Follower(follower) => match self.follow(&call, wait_until, follower).await {
+                Place::Follower(follower) => match self.follow(&call, follower).await {
                     Followed::Verdict(verdict) => return verdict,
                     Followed::Again => {}
                 },
@@ -65,12 +64,7 @@ impl Arbiter {
         }
     }
 
-    async fn follow<L>(
-        &self,
-        call: &Call,
-        wait_until: Option<Instant>,
-        follower: Follower,
-    ) -> Followed<L> {
+    async fn follow<L>(&self, call: &Call, follower: Follower) -> Followed<L> {
         if follower.ahead >= self.0.max_waiters_per_key.load(Ordering::Relaxed) {
             return Followed::Verdict(Verdict::Refused(Refusal::TooManyWaiters));
         }
@@ -86,12 +80,12 @@ impl Arbiter {
                 }
                 Phase::Owned(_) => false,
                 Phase::Ended(fingerprint, ending) if call.matches(&fingerprint) => {
-                    return ended(call, wait_until, ending);
+                    return ended(call, ending);
                 }
                 // An ending says nothing about a different request.
                 Phase::Ended(..) | Phase::Gone => return Followed::Again,
             };
-            match wait_until {
+            match call.wait_until {
                 Some(deadline) => {
                     if timeout_at(deadline, changed).await.is_err() {
                         return Followed::Verdict(Verdict::Refused(Refusal::InProgress));
@@ -118,7 +112,7 @@ impl Drop for Waited<'_> {
 }
 
 /// What the ending of an equal request means for `call`.
-fn ended<L>(call: &Call, wait_until: Option<Instant>, ending: Ending) -> Followed<L> {
+fn ended<L>(call: &Call, ending: Ending) -> Followed<L> {
     match ending {
         Ending::Completed(record) => Followed::Verdict(replay_or_refuse(call, record, true)),
         Ending::Shared(response, disposition) => {
@@ -126,7 +120,7 @@ fn ended<L>(call: &Call, wait_until: Option<Instant>, ending: Ending) -> Followe
         }
         // The leader's wait ran out; this request may have come later and keeps its own.
         Ending::Refused(Refusal::InProgress)
-            if wait_until.is_some_and(|at| at > Instant::now()) =>
+            if call.wait_until.is_some_and(|at| at > Instant::now()) =>
         {
             Followed::Again
         }

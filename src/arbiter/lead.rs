@@ -28,7 +28,6 @@ impl Arbiter {
     pub(super) async fn lead<L, E, F>(
         self,
         call: Call,
-        wait_until: Option<Instant>,
         leader: Leader,
         execute: E,
         tell: oneshot::Sender<Verdict<L>>,
@@ -37,7 +36,7 @@ impl Arbiter {
         E: FnOnce(Attempt) -> F + Send + 'static,
         F: Future<Output = Execution<L>> + Send + 'static,
     {
-        let (verdict, unstored) = match self.begin(&call, wait_until).await {
+        let (verdict, unstored) = match self.begin(&call).await {
             Ok(Begun::Owner(hold)) => {
                 leader.owned(&call.fingerprint);
                 let _in_flight = call.metrics.key_in_flight();
@@ -54,14 +53,14 @@ impl Arbiter {
             Ok(Begun::FingerprintMismatch(state)) => refused(Refusal::KeyReused(state)),
             Ok(Begun::InProgress) => refused(Refusal::InProgress),
             Ok(Begun::Unknown(_)) => refused(Refusal::OutcomeUnknown),
-            Err(error) => refused(self.ledger_failed(&call, &error)),
+            Err(error) => refused(ledger_failed(&call, &error)),
         };
         leader.end(call.fingerprint.clone(), ending(&verdict, unstored));
         // The client may have left; its answer is stored all the same.
         drop(tell.send(verdict));
     }
 
-    async fn begin(&self, call: &Call, wait_until: Option<Instant>) -> Result<Begun, LedgerError> {
+    async fn begin(&self, call: &Call) -> Result<Begun, LedgerError> {
         if self.0.stopping.is_cancelled() {
             return Err(LedgerError::Unavailable {
                 reason: "the gateway stops".to_owned(),
@@ -75,12 +74,12 @@ impl Arbiter {
             origin: call.origin.clone(),
             retention: call.policy.retention,
             takeover: call.policy.takeover,
-            wait_until,
+            wait_until: call.wait_until,
         };
         let started = Instant::now();
-        let begun = self.0.ledger.begin(begin).await;
+        let verdict = self.0.ledger.begin(begin).await;
         call.metrics.ledger_phase(Phase::Begin, started.elapsed());
-        begun
+        verdict
     }
 
     /// Races the execution against the lease, then stores how it ended.
@@ -167,23 +166,6 @@ impl Arbiter {
             Execution::TimedOut => refused(abandon(call, hold, Refusal::UpstreamTimeout).await),
         }
     }
-
-    fn ledger_failed(&self, call: &Call, error: &LedgerError) -> Refusal {
-        let refusal = match error {
-            LedgerError::Unavailable { .. } => Refusal::LedgerUnavailable,
-            LedgerError::SessionLost => Refusal::SessionLostWaiting,
-            LedgerError::RecordUnreadable { .. } => Refusal::RecordUnreadable,
-            LedgerError::Overloaded { .. } => Refusal::LedgerOverloaded,
-        };
-        tracing::warn!(
-            route = &*call.origin.route,
-            request_id = &*call.origin.request_id,
-            key_id = %call.key,
-            error = error as &dyn std::error::Error,
-            "key could not be begun"
-        );
-        refusal
-    }
 }
 
 /// What the requests that joined are told. An answer that was not stored is shared only if it is
@@ -242,6 +224,23 @@ async fn abandon(call: &Call, hold: Hold, refusal: Refusal) -> Refusal {
         %cause,
         stored = stored.is_ok(),
         "outcome of the key is unknown"
+    );
+    refusal
+}
+
+fn ledger_failed(call: &Call, error: &LedgerError) -> Refusal {
+    let refusal = match error {
+        LedgerError::Unavailable { .. } => Refusal::LedgerUnavailable,
+        LedgerError::SessionLost => Refusal::SessionLostWaiting,
+        LedgerError::RecordUnreadable { .. } => Refusal::RecordUnreadable,
+        LedgerError::Overloaded { .. } => Refusal::LedgerOverloaded,
+    };
+    tracing::warn!(
+        route = &*call.origin.route,
+        request_id = &*call.origin.request_id,
+        key_id = %call.key,
+        error = error as &dyn std::error::Error,
+        "key could not be begun"
     );
     refusal
 }

@@ -1,6 +1,6 @@
 //! What a route decided about waiting, retention and the meaning of its upstream's answers.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use http::StatusCode;
 
@@ -9,8 +9,6 @@ use crate::{domain::Retention, ledger::Takeover};
 /// A route's decisions, made once from the configuration.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// How long a request waits for another one with its key; `None` refuses at once.
-    pub wait: Option<Duration>,
     pub takeover: Takeover,
     pub retention: Retention,
     pub responses: Arc<Responses>,
@@ -64,12 +62,11 @@ fn by_default(status: StatusCode, retry_after: bool, attempt: u32) -> Dispositio
         401 | 403 | 407 | 421 | 425 | 429 => Disposition::Release,
         // Whoever says when to come back has not started.
         503 if retry_after => Disposition::Release,
-        // Many frameworks answer it when their own handler ran too long.
-        408 => Disposition::Unknown,
         // An upstream with idempotency of its own says that the first attempt still runs.
         409 | 423 if attempt >= 2 => Disposition::Unknown,
-        500 | 501 | 505 => Disposition::Store,
-        502..=504 | 506..=599 => Disposition::Unknown,
+        // 408: many frameworks answer it when their own handler ran too long.
+        408 | 502..=504 | 506..=599 => Disposition::Unknown,
+        // 500, 501 and 505 too: the upstream's own handler failed, and says so.
         _ => Disposition::Store,
     }
 }

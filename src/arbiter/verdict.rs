@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::{Disposition, Permit, Policy};
 use crate::{
     domain::{
@@ -21,6 +23,8 @@ pub struct Call {
     pub fingerprint: Fingerprint,
     pub origin: Origin,
     pub policy: Arc<Policy>,
+    /// Until when to wait for another request with this key; `None` refuses at once.
+    pub wait_until: Option<Instant>,
     /// Lives as long as the attempt, not as its client's connection.
     pub permit: Permit,
     /// For the log only.

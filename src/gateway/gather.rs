@@ -41,7 +41,9 @@ mod tests {
     fn pieces_come_out_in_order() {
         for pieces in [&[][..], &["a"], &["", "a"], &["a", "", "b"], &["a", "b", "c"]] {
             let mut gathered = Gathered::default();
-            pieces.iter().for_each(|piece| gathered.push(Bytes::from_static(piece.as_bytes())));
+            for piece in pieces {
+                gathered.push(Bytes::from_static(piece.as_bytes()));
+            }
             assert_eq!(gathered.len(), pieces.concat().len() as u64);
             assert_eq!(gathered.into_bytes(), pieces.concat());
         }

@@ -26,6 +26,11 @@ impl RequestId {
         headers.insert(REQUEST_ID, self.0.clone());
     }
 
+    /// Puts the id on an answer that has none of its own.
+    pub(super) fn set_if_missing(&self, headers: &mut HeaderMap) {
+        headers.entry(REQUEST_ID).or_insert_with(|| self.0.clone());
+    }
+
     pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }

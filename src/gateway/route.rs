@@ -1,13 +1,13 @@
 //! Which route a request takes: the first of the file that matches.
 
-use http::{Method, Request, Uri, header};
+use http::{Method, Request, header};
 
 use super::path;
 
 /// What a route matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// In lower case and without a port; `None` matches every host.
+    /// Without a port; compared without regard to case. `None` matches every host.
     pub host: Option<Box<str>>,
     /// Matched against whole segments. A trailing slash makes no difference.
     pub path_prefix: Box<str>,
@@ -19,7 +19,8 @@ pub struct Match {
 #[derive(Debug)]
 pub(super) struct Target<'a> {
     method: &'a Method,
-    host: Box<str>,
+    /// Without its port, as the client spelled it.
+    host: &'a str,
     /// With unreserved escapes decoded.
     pub(super) path: std::borrow::Cow<'a, str>,
 }
@@ -34,7 +35,7 @@ impl Match {
     }
 
     pub(super) fn matches_host(&self, target: &Target<'_>) -> bool {
-        self.host.as_ref().is_none_or(|host| *host == target.host)
+        self.host.as_ref().is_none_or(|host| host.eq_ignore_ascii_case(target.host))
     }
 }
 
@@ -52,7 +53,8 @@ impl<'a> Target<'a> {
         };
         Self {
             method: request.method(),
-            host: host.to_ascii_lowercase().into(),
+            // A fully qualified name is the same name.
+            host: host.strip_suffix('.').unwrap_or(host),
             path: path::decoded(request.uri().path()),
         }
     }
@@ -66,14 +68,11 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Whether a `Host` value could be the authority of a URI (RFC 9112 section 3.2).
+/// Whether a `Host` value could be the authority of a URI without user information (RFC 9112
+/// section 3.2, RFC 3986 section 3.2.2). A comma could too, but nobody names a host with one: it
+/// is what a proxy makes of two lines.
 pub(super) fn is_valid_host(value: &[u8]) -> bool {
-    value.is_empty()
-        || Uri::try_from(value).is_ok_and(|uri| {
-            uri.authority().is_some_and(|found| {
-                found.as_str().len() == value.len() && !found.as_str().contains('@')
-            })
-        })
+    value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(byte))
 }
 
 #[cfg(test)]
@@ -102,7 +101,7 @@ mod tests {
 
     #[test]
     fn hosts_match_without_port_and_without_regard_to_case() {
-        for host in ["api.example.com", "API.Example.com:8080"] {
+        for host in ["api.example.com", "API.Example.com:8080", "api.example.com.:80"] {
             assert!(matched(Method::POST, "/v1/charges", Some(host)), "{host}");
         }
         for host in [Some("example.com"), Some("api.example.com.evil"), None] {

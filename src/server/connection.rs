@@ -70,7 +70,6 @@ pub(super) async fn serve<T, S, B>(
     B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     let Common { http, settings, unmatched, drain } = &*common;
-    let began = Instant::now();
     let progress = Progress::default();
     let wire = Wire::new(stream, progress.clone(), settings.canned.clone());
     let service = bridge(services, peer, progress.clone());
@@ -78,9 +77,11 @@ pub(super) async fn serve<T, S, B>(
 
     let mut drained = pin!(drain.cancelled());
     let mut is_draining = false;
-    let mut deadline = began + settings.header_timeout;
+    let mut deadline = Instant::now() + settings.header_timeout;
     let mut alarm = pin!(sleep_until(deadline));
     let mut changes = progress.changes();
+    // `None` where a head comes at once.
+    let mut head_began = None;
 
     let left = poll_fn(|cx| {
         loop {
@@ -103,7 +104,9 @@ pub(super) async fn serve<T, S, B>(
             };
             if changes != progress.changes() {
                 changes = progress.changes();
-                deadline = Instant::now() + patience;
+                let now = Instant::now();
+                deadline = now + patience;
+                head_began = (phase == Phase::Head).then_some(now);
             }
             // An alarm that is set too early only costs a look; so a busy connection leaves it
             // alone instead of setting it twice a request.
@@ -118,30 +121,19 @@ pub(super) async fn serve<T, S, B>(
     })
     .await;
 
-    // The connection went to whoever upgraded it.
+    // `None`: the connection went to whoever upgraded it.
     let Some(parts) = connection.into_parts() else { return };
     let mut wire = parts.io.into_inner();
-    drop(parts.service);
-    match &left {
-        Left::Done(Ok(())) | Left::Expired(Phase::Refused | Phase::HandedOver) => {}
-        // Nobody is asking, or nobody is reading: there is nobody to tell.
-        Left::Expired(Phase::Idle | Phase::Serving) => return,
-        Left::Expired(Phase::Head) => wire.answer(Own::RequestTimeout),
-        Left::Refused => wire.answer(Own::BadRequest),
-        // The preface of HTTP/2 is the one mistake that hyper does not answer.
-        Left::Done(Err(error)) if error.is_parse() && progress.phase() != Phase::Serving => {
-            wire.answer(Own::BadRequest);
-        }
-        Left::Done(Err(error)) => {
-            tracing::debug!(peer = %peer.0, error = error as &dyn std::error::Error, "connection failed");
-            // Let the end of a broken answer be seen to be none.
-            if progress.phase() == Phase::Serving {
-                return;
-            }
-        }
+    if let Left::Done(Err(error)) = &left {
+        let error = error as &dyn std::error::Error;
+        tracing::debug!(peer = %peer.0, error, "connection failed");
+    }
+    if !left.answer(progress.phase(), &mut wire) {
+        return;
     }
     if let Some(own) = wire.own() {
-        unmatched.request_ended(own.outcome(), began.elapsed());
+        let took = head_began.map_or(Duration::ZERO, |began| began.elapsed());
+        unmatched.request_ended(own.outcome(), took);
         tracing::debug!(peer = %peer.0, outcome = own.outcome().label(), "request refused");
     }
     // Whether the client is still there to read it is its own affair.
@@ -157,11 +149,41 @@ where
 {
     let closing = async {
         wire.shutdown().await?;
-        let mut discarded = [0; 4096];
+        let mut discarded = vec![0; 4096];
         while !wire.is_read_closed() && wire.read(&mut discarded).await? > 0 {}
         Ok(())
     };
     timeout(linger, closing).await.unwrap_or(Ok(()))
+}
+
+// === impl Left ===
+
+impl Left {
+    /// Gives the answer that is due, and tells whether to take leave in good order.
+    fn answer<T: Transport>(&self, phase: Phase, wire: &mut Wire<T>) -> bool {
+        match self {
+            Self::Done(Ok(())) | Self::Expired(Phase::Refused | Phase::HandedOver) => true,
+            // Nobody is asking, or nobody is reading: there is nobody to tell.
+            Self::Expired(Phase::Idle | Phase::Serving) => false,
+            Self::Expired(Phase::Head) => {
+                wire.answer(Own::RequestTimeout);
+                true
+            }
+            Self::Refused => {
+                wire.answer(Own::BadRequest);
+                true
+            }
+            // The end of a broken answer must be seen to be none.
+            Self::Done(Err(_)) if phase == Phase::Serving => false,
+            Self::Done(Err(error)) => {
+                // The preface of HTTP/2 is the one mistake that hyper does not answer.
+                if error.is_parse() {
+                    wire.answer(Own::BadRequest);
+                }
+                true
+            }
+        }
+    }
 }
 
 // === impl Common ===

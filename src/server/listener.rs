@@ -190,3 +190,19 @@ impl Default for Pause {
         Self { length: Duration::ZERO, until: Instant::now() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_to_a_second_while_nothing_can_be_accepted() {
+        let mut pause = Pause::default();
+        assert_eq!(pause.until, Instant::now());
+        let lengths = [10, 20, 40, 80, 160, 320, 640, 1000, 1000];
+        for length in lengths.map(Duration::from_millis) {
+            pause = pause.longer();
+            assert_eq!(pause.until, Instant::now() + length);
+        }
+    }
+}

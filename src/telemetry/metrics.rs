@@ -23,7 +23,8 @@ struct Route {
     /// Made when an outcome first happens: most routes never see most outcomes, and each
     /// histogram is two dozen lines of `/metrics`.
     durations: [OnceLock<Histogram>; Outcome::ALL.len()],
-    phases: [Histogram; Phase::ALL.len()],
+    /// Made when first used: routes without keys never do.
+    phases: [OnceLock<Histogram>; PHASES],
     keys_in_flight: Gauge,
     waiters: Gauge,
 }
@@ -67,6 +68,9 @@ pub enum ReloadResult {
     /// The old configuration stays.
     Refused,
 }
+
+/// The number of variants of [`Phase`].
+const PHASES: usize = Phase::Commit as usize + 1;
 
 /// The first is for calls that ended without a status.
 const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -134,13 +138,10 @@ impl RouteMetrics {
         let requests = Outcome::ALL.map(|outcome| {
             counter!(names::REQUESTS, "route" => name.clone(), "outcome" => outcome.label())
         });
-        let phases = Phase::ALL.map(|phase| {
-            histogram!(names::LEDGER_DURATION, "route" => name.clone(), "phase" => phase.label())
-        });
         Self(Arc::new(Route {
             requests,
             durations: [const { OnceLock::new() }; Outcome::ALL.len()],
-            phases,
+            phases: [const { OnceLock::new() }; PHASES],
             keys_in_flight: gauge!(names::KEYS_IN_FLIGHT, "route" => name.clone()),
             waiters: gauge!(names::WAITERS, "route" => name.clone()),
             name,
@@ -165,7 +166,11 @@ impl RouteMetrics {
 
     /// Records what the ledger added to a request.
     pub fn ledger_phase(&self, phase: Phase, duration: Duration) {
-        self.0.phases[phase as usize].record(duration);
+        let Route { name, phases, .. } = &*self.0;
+        let histogram = phases[phase as usize].get_or_init(|| {
+            histogram!(names::LEDGER_DURATION, "route" => name.clone(), "phase" => phase.label())
+        });
+        histogram.record(duration);
     }
 
     /// Counts a key that is executed until the guard is dropped.
@@ -188,8 +193,6 @@ impl fmt::Debug for RouteMetrics {
 // === impl Phase ===
 
 impl Phase {
-    const ALL: [Self; 3] = [Self::Begin, Self::Wait, Self::Commit];
-
     const fn label(self) -> &'static str {
         match self {
             Self::Begin => "begin",

@@ -27,7 +27,7 @@ async fn an_ambiguous_answer_is_shared_with_who_joined_and_the_key_is_unknown() 
     let (first, second) = joined_by_one(&world, |number| answered(number, 504)).await;
     assert!(matches!(first, Verdict::Passed { disposition: Disposition::Unknown, .. }));
     assert_eq!(answer_of(&second), 1);
-    assert_eq!(refusal_of(world.request("a").await), Refusal::OutcomeUnknown);
+    assert_eq!(refusal_of(&world.request("a").await), Refusal::OutcomeUnknown);
     assert_eq!(world.executions(), 1);
 }
 
@@ -36,7 +36,7 @@ async fn an_execution_that_sent_nothing_frees_the_key() {
     let world = World::new();
     let not_sent = |_: Attempt| async { Execution::<u32>::NotSent };
     let verdict = world.arbiter.judge(world.call("k", "a"), not_sent).await;
-    assert_eq!(refusal_of(verdict), Refusal::UpstreamUnreachable);
+    assert_eq!(refusal_of(&verdict), Refusal::UpstreamUnreachable);
     assert_eq!(answer_of(&world.request("a").await), 1);
 }
 
@@ -51,9 +51,9 @@ async fn an_execution_that_timed_out_or_broke_is_never_repeated() {
     for (ends, refusal) in endings {
         let world = World::new();
         let (first, second) = joined_by_one(&world, ends).await;
-        assert_eq!((refusal_of(first), refusal_of(second)), (refusal, refusal));
+        assert_eq!((refusal_of(&first), refusal_of(&second)), (refusal, refusal));
         for _ in 0..3 {
-            assert_eq!(refusal_of(world.request("a").await), Refusal::OutcomeUnknown);
+            assert_eq!(refusal_of(&world.request("a").await), Refusal::OutcomeUnknown);
         }
         assert_eq!(world.executions(), 1);
     }
@@ -72,13 +72,13 @@ async fn with_retry_another_attempt_runs_under_a_higher_token_up_to_the_bound() 
             Execution::<u32>::TimedOut
         };
         let verdict = world.arbiter.judge(world.call("k", "a"), execute).await;
-        assert_eq!(refusal_of(verdict), Refusal::UpstreamTimeout);
+        assert_eq!(refusal_of(&verdict), Refusal::UpstreamTimeout);
         let (attempt, token) = told.await.unwrap();
         assert_eq!(attempt, number);
         tokens.push(token);
     }
     assert!(tokens[0] < tokens[1]);
-    assert_eq!(refusal_of(world.request("a").await), Refusal::OutcomeUnknown);
+    assert_eq!(refusal_of(&world.request("a").await), Refusal::OutcomeUnknown);
 }
 
 // A takeover that sent nothing must not wipe out that the first attempt may have run.
@@ -89,9 +89,9 @@ async fn a_takeover_that_sent_nothing_leaves_the_key_unknown() {
     world.policy.takeover = Takeover::UpTo(3);
     let not_sent = |_: Attempt| async { Execution::<u32>::NotSent };
     let verdict = world.arbiter.judge(world.call("k", "a"), not_sent).await;
-    assert_eq!(refusal_of(verdict), Refusal::UpstreamUnreachable);
+    assert_eq!(refusal_of(&verdict), Refusal::UpstreamUnreachable);
     world.policy.takeover = Takeover::Never;
-    assert_eq!(refusal_of(world.request("a").await), Refusal::OutcomeUnknown);
+    assert_eq!(refusal_of(&world.request("a").await), Refusal::OutcomeUnknown);
     assert_eq!(world.executions(), 1);
 }
 
@@ -118,8 +118,8 @@ async fn a_tombstone_answers_every_retry_and_nothing_runs_again() {
 async fn an_execution_that_panics_leaves_the_key_unknown() {
     let world = World::new();
     let verdict = world.request_ending("a", |_| panic!("on purpose")).await;
-    assert_eq!(refusal_of(verdict), Refusal::UpstreamInterrupted);
-    assert_eq!(refusal_of(world.request("a").await), Refusal::OutcomeUnknown);
+    assert_eq!(refusal_of(&verdict), Refusal::UpstreamInterrupted);
+    assert_eq!(refusal_of(&world.request("a").await), Refusal::OutcomeUnknown);
     assert_eq!(world.executions(), 1);
 }
 
@@ -140,7 +140,7 @@ async fn a_drain_waits_for_executions_and_an_abort_leaves_them_unknown() {
         assert_eq!(world.arbiter.abort(), 1);
         world.arbiter.idle().await;
     });
-    assert_eq!(refusal_of(verdict), Refusal::Stopped);
+    assert_eq!(refusal_of(&verdict), Refusal::Stopped);
     let other = World { arbiter: fresh_process(&world), ..world.clone() };
-    assert_eq!(refusal_of(other.request("a").await), Refusal::OutcomeUnknown);
+    assert_eq!(refusal_of(&other.request("a").await), Refusal::OutcomeUnknown);
 }

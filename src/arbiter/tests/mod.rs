@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{
     Arbiter, Attempt, Call, Disposition, Execution, Limits, Permits, Policy, Refusal, Responses,
@@ -46,6 +46,7 @@ struct World {
     permits: Permits,
     executions: Arc<AtomicU32>,
     policy: Policy,
+    wait: Option<Duration>,
 }
 
 impl World {
@@ -69,12 +70,12 @@ impl World {
             clock,
             permits: Permits::new(1000, 1000),
             executions: Arc::default(),
+            wait: Some(WAIT),
             policy: Policy {
-                wait: Some(WAIT),
                 takeover: Takeover::Never,
                 retention: Retention {
-                    completed: Duration::from_secs(3600),
-                    unknown: Some(Duration::from_secs(3600)),
+                    completed: Duration::from_hours(1),
+                    unknown: Some(Duration::from_hours(1)),
                 },
                 responses: Arc::new(Responses::default()),
             },
@@ -113,6 +114,7 @@ impl World {
             subject: Arc::new(subject),
             origin: Origin { route: "charges".into(), gateway: "g".into(), request_id: "r".into() },
             policy: Arc::new(self.policy.clone()),
+            wait_until: self.wait.map(|wait| Instant::now() + wait),
             permit: self.permits.take(Some(scope)).unwrap(),
             idempotency_key: key,
             key_naming: KeyNaming::Plain,
@@ -172,9 +174,12 @@ fn answer_of(verdict: &Verdict<u32>) -> u32 {
 }
 
 #[track_caller]
-fn refusal_of(verdict: Verdict<u32>) -> Refusal {
+fn refusal_of(verdict: &Verdict<u32>) -> Refusal {
     match verdict {
-        Verdict::Refused(refusal) => refusal,
-        other => panic!("not refused: {other:?}"),
+        Verdict::Refused(refusal) => *refusal,
+        Verdict::Executed { .. }
+        | Verdict::Passed { .. }
+        | Verdict::Shared { .. }
+        | Verdict::Replay { .. } => panic!("not refused: {verdict:?}"),
     }
 }

@@ -119,7 +119,7 @@ async fn of_two_different_requests_one_runs_and_the_other_is_refused() {
         let (first, second, third) =
             tokio::join!(world.request("a"), different, world.request("a"));
         assert_eq!((answer_of(&first), answer_of(&third)), (1, 1));
-        assert!(matches!(refusal_of(second), Refusal::KeyReused(_)), "after {offset:?}");
+        assert!(matches!(refusal_of(&second), Refusal::KeyReused(_)), "after {offset:?}");
         assert_eq!(world.executions(), 1, "different request after {offset:?}");
     })
     .await;

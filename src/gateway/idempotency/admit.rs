@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, header, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt;
+use tokio::time::Instant;
 
 use super::{Settings, Shared};
 use crate::{
@@ -101,6 +102,7 @@ where
         fingerprint,
         origin,
         policy: Arc::clone(&settings.policy),
+        wait_until: settings.wait.map(|wait| Instant::now() + wait),
         permit,
         idempotency_key: key,
         key_naming: shared.key_naming,

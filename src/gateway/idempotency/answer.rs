@@ -25,11 +25,13 @@ pub(super) fn answer<B>(
 ) -> Response<ResponseBody<B>> {
     match verdict {
         Verdict::Executed { mut live, record } => {
+            request_id.set_if_missing(live.headers_mut());
             let status = live.status();
             mark_stored(live.headers_mut(), status, &record);
             ended(live, Outcome::Executed)
         }
-        Verdict::Passed { live, disposition } => {
+        Verdict::Passed { mut live, disposition } => {
+            request_id.set_if_missing(live.headers_mut());
             let outcome = match disposition {
                 Disposition::Release => Outcome::Released,
                 Disposition::Unknown | Disposition::Store => Outcome::UpstreamUnknown,
@@ -37,7 +39,11 @@ pub(super) fn answer<B>(
             ended(live, outcome)
         }
         Verdict::Shared { response, disposition: _ } => match &response.body {
-            StoredBody::Kept(body) => ended(stored(&response, body.clone()), Outcome::Joined),
+            StoredBody::Kept(body) => {
+                let mut response = stored(&response, body.clone());
+                request_id.set(response.headers_mut());
+                ended(response, Outcome::Joined)
+            }
             StoredBody::TooLarge => refuse(Refusal::OutcomeUnknown.into(), request_id),
         },
         Verdict::Replay { record, joined } => {

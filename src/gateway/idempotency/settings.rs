@@ -45,6 +45,8 @@ pub struct Settings {
     pub key: KeyRules,
     pub recipe: Arc<Recipe>,
     pub policy: Arc<Policy>,
+    /// How long a request waits for another one with its key; `None` refuses at once.
+    pub wait: Option<Duration>,
     /// Bytes; a larger request is refused before anything else.
     pub max_request_body: u64,
     /// Bytes; a larger answer leaves a tombstone. Equal is kept.
@@ -76,8 +78,8 @@ pub enum OpensGate {
 impl Settings {
     pub fn new(route: &str, scope: ScopeRule) -> Self {
         let retention = Retention {
-            completed: Duration::from_secs(24 * 3600),
-            unknown: Some(Duration::from_secs(7 * 24 * 3600)),
+            completed: Duration::from_hours(24),
+            unknown: Some(Duration::from_hours(7 * 24)),
         };
         Self {
             route: Arc::from(route),
@@ -94,11 +96,11 @@ impl Settings {
                 authority: true,
             }),
             policy: Arc::new(Policy {
-                wait: Some(Duration::from_secs(10)),
                 takeover: Takeover::Never,
                 retention,
                 responses: Arc::new(Responses::default()),
             }),
+            wait: Some(Duration::from_secs(10)),
             max_request_body: 1024 * 1024,
             max_stored_body: 64 * 1024,
             body_timeout: Duration::from_secs(30),

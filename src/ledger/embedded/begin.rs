@@ -56,8 +56,7 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
                     Err(Trouble::Unreadable(error)) => return Err(error),
                     Err(Trouble::Store(error)) => {
                         drop(claim);
-                        core.set_trouble(Some(error.to_string()));
-                        core.driver.suspect();
+                        core.suspect(&error);
                         if timeout_at(patience, core.usable()).await.is_err() {
                             return Err(unavailable(core));
                         }

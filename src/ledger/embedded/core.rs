@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     driver::Driver,
     operation::Operation,
-    store::{Mark, Store},
+    store::{Mark, Store, StoreError},
     sweep::Sweeper,
     table::Table,
     time::LedgerTime,
@@ -118,12 +118,28 @@ impl Core {
         trouble.unwrap_or_else(|| format!("the file did not answer within {:?}", self.timeout))
     }
 
-    pub(super) fn set_trouble(&self, trouble: Option<String>) {
-        self.trouble.send_if_modified(|known| {
-            let is_new = *known != trouble;
-            *known = trouble;
+    /// The file could not be written, or opened.
+    pub(super) fn fail(&self, reason: &StoreError) {
+        let before = self.trouble.send_replace(Some(reason.to_string()));
+        if before.is_none() {
+            tracing::error!(%reason, "file failed and is opened again until it works");
+        }
+    }
+
+    pub(super) fn recover(&self) {
+        if self.trouble.send_if_modified(|trouble| trouble.take().is_some()) {
+            tracing::info!("file works again");
+        }
+    }
+
+    /// A reader met an error: the writer looks into it. What the writer knows says more.
+    pub(super) fn suspect(&self, reason: &StoreError) {
+        self.trouble.send_if_modified(|trouble| {
+            let is_new = trouble.is_none();
+            trouble.get_or_insert_with(|| reason.to_string());
             is_new
         });
+        self.driver.suspect();
     }
 
     /// Resolves once the file can be used.

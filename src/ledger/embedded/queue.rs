@@ -97,13 +97,20 @@ impl Queue {
         }
     }
 
+    pub(super) fn is_closing(&self) -> bool {
+        self.state().stage != Stage::Open
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.state().operations.len()
     }
 
-    /// All that waits, without waiting.
+    /// All that waits, without waiting. For the writer when it is about to open the file again,
+    /// so nobody needs to ask for that any more.
     pub(super) fn drain(&self) -> Vec<Operation> {
-        mem::take(&mut self.state().operations)
+        let mut state = self.state();
+        state.suspect = false;
+        mem::take(&mut state.operations)
     }
 
     /// Takes nothing any more from here on, if nothing is left to do.

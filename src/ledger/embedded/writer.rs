@@ -49,10 +49,17 @@ fn write(
     let mut backoff = FIRST_BACKOFF;
     loop {
         if let Some(error) = trouble.take() {
-            announce(core, &error);
+            core.fail(&error);
             thread::park_timeout(backoff);
             backoff = (backoff * 2).min(LONGEST_BACKOFF);
             operations.append(&mut queue.drain());
+            if queue.is_closing() {
+                // Only ends are worth waiting for. An intent that is left behind is unknown.
+                operations.retain(Operation::is_end);
+                if operations.is_empty() {
+                    return;
+                }
+            }
             if let Err(error) = core.store.reopen() {
                 operations.retain(Operation::is_wanted);
                 trouble = Some(error);
@@ -70,16 +77,8 @@ fn write(
             Err(error) => trouble = Some(error),
         }
     }
-    core.set_trouble(None);
+    core.recover();
     for operation in operations {
         operation.complete(core);
     }
-}
-
-fn announce(core: &Core, error: &StoreError) {
-    let reason = error.to_string();
-    if core.health().is_ok() {
-        tracing::error!(error = reason, "file failed and is opened again until it works");
-    }
-    core.set_trouble(Some(reason));
 }

@@ -34,7 +34,11 @@ async fn a_slow_head_is_told_so_after_exactly_its_time_from_its_first_byte() {
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_before_there_is_a_route_is_counted_without_one() {
     let recorder = PrometheusBuilder::new().build_recorder();
-    let mut client = metrics::with_local_recorder(&recorder, connect);
+    let _local = metrics::set_default_local_recorder(&recorder);
+    let mut client = connect();
+    client.stream.write_all(REQUEST).await.unwrap();
+    read_until(&mut client.stream, ";").await;
+    sleep(Duration::from_mins(1)).await;
     client.stream.write_all(&REQUEST[..9]).await.unwrap();
     read_to_end(&mut client.stream).await;
     drop(client.stream);
@@ -44,6 +48,9 @@ async fn what_is_refused_before_there_is_a_route_is_counted_without_one() {
 
     let counted = "oncegate_requests_total{route=\"\",outcome=\"request_timeout\"} 1\n";
     assert!(text.contains(counted), "{text}");
+    // From the first byte of its head on.
+    let took = "oncegate_request_duration_seconds_sum{route=\"\",outcome=\"request_timeout\"} 10\n";
+    assert!(text.contains(took), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -168,6 +168,24 @@ fn a_missing_folder_is_named() {
     assert!(error.to_string().contains("/nowhere/ledger.redb"));
 }
 
+/// The real file is opened again, too: with its locks, and with what is on the disk.
+#[tokio::test]
+async fn a_file_that_is_opened_again_has_everything() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("ledger.redb");
+    let ledger = Arc::new(open(&path).unwrap());
+    let shared: Arc<dyn Ledger> = Arc::clone(&ledger) as _;
+    executing(&shared, request(1)).await.commit(answer("receipt")).await.unwrap();
+    let hold = executing(&shared, request(2)).await;
+
+    ledger.core.driver.suspect();
+
+    hold.commit(answer("receipt")).await.unwrap();
+    completed(begin(&shared, request(1)).await);
+    completed(begin(&shared, request(2)).await);
+    assert!(matches!(open(&path).unwrap_err(), OpenError::InUse { .. }));
+}
+
 #[tokio::test]
 async fn a_dropped_ledger_lets_go_of_its_file() {
     let folder = TempDir::new().unwrap();

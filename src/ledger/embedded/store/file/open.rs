@@ -16,6 +16,7 @@ use redb::{
 };
 
 use super::{FileStore, Snapshot, Writer, boxed::Boxed};
+use rustix::fs::{Advice, fadvise};
 use uuid::Uuid;
 
 use crate::{
@@ -124,12 +125,19 @@ impl Opener {
 }
 
 fn open_file(path: &Path, purpose: Purpose) -> io::Result<File> {
-    match options().open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && purpose == Purpose::Start => {
+    match (options().open(path), purpose) {
+        (Err(error), Purpose::Start) if error.kind() == io::ErrorKind::NotFound => {
             make(path)?;
             options().open(path)
         }
-        opened => opened,
+        (Ok(file), Purpose::Recovery) => {
+            // Pages that could not be written count as clean in the kernel's cache after a failed
+            // fsync, and the next fsync leaves them out. Without them the engine reads what is
+            // really on the disk.
+            fadvise(&file, 0, None, Advice::DontNeed)?;
+            Ok(file)
+        }
+        (opened, Purpose::Start | Purpose::Recovery) => opened,
     }
 }
 
