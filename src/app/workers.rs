@@ -1,8 +1,8 @@
 //! A thread per processor, each with a runtime, a listener and upstream connections of its own.
 //!
 //! A request is served, forwarded and answered on the thread that its connection came to, so no
-//! thread wakes another for it. Measured against one runtime for all threads, that saves about a
-//! quarter of the processor time of a request.
+//! thread wakes another for it. Measured against one runtime for all threads, a proxied request costs
+//! about a tenth less processor time.
 
 use std::{io, thread};
 

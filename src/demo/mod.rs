@@ -59,9 +59,11 @@ fn in_flags(error: RunError) -> RunError {
             let what = if what == "admin.address" { "--admin" } else { "--listen" };
             RunError::Listen { what, address, source }
         }
-        RunError::Ledger(_) | RunError::Log(_) | RunError::Metrics(_) | RunError::Signals(_) => {
-            error
-        }
+        RunError::Ledger(_)
+        | RunError::Log(_)
+        | RunError::Metrics(_)
+        | RunError::Workers(_)
+        | RunError::Signals(_) => error,
     }
 }
 
