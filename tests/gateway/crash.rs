@@ -21,7 +21,7 @@ async fn start(upstream: &Upstream) -> (Gateway, Home, Config) {
 // R1, R2, R4, R9, R26, R73
 #[tokio::test]
 async fn killed_while_the_upstream_works_the_outcome_is_unknown_and_nothing_runs_again() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, home, config) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -44,7 +44,7 @@ async fn killed_while_the_upstream_works_the_outcome_is_unknown_and_nothing_runs
 // R31
 #[tokio::test]
 async fn killed_while_the_upstream_works_a_route_that_retries_runs_again_with_a_higher_token() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).durable().rules("unknown_outcome: retry");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
@@ -73,7 +73,7 @@ async fn killed_while_the_upstream_works_a_route_that_retries_runs_again_with_a_
 
 #[tokio::test]
 async fn a_route_that_retries_stops_at_its_number_of_attempts() {
-    let upstream = Upstream::always(vec![Step::Close]).await;
+    let upstream = Upstream::always(vec![Step::Close]);
     let config = Config::to(upstream.address).rules("unknown_outcome: { retry: { attempts: 3 } }");
     let (gateway, _home) = Gateway::start(&config).await;
     for _ in 0..3 {
@@ -85,7 +85,7 @@ async fn a_route_that_retries_stops_at_its_number_of_attempts() {
 
 #[tokio::test]
 async fn killed_right_after_its_answer_the_next_one_replays_it() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (mut gateway, home, config) = start(&upstream).await;
     for number in 0..5 {
         let key = format!("k-{number}");
@@ -101,7 +101,7 @@ async fn killed_right_after_its_answer_the_next_one_replays_it() {
 
 #[tokio::test]
 async fn killed_before_the_request_was_whole_the_retry_is_the_first_to_run() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, home, config) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     let whole = post("k").bytes();
@@ -169,7 +169,7 @@ fn is_unknown(answer: &Answer) -> bool {
 
 #[tokio::test]
 async fn whenever_it_is_killed_no_key_runs_twice_and_no_answer_is_lost() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (mut gateway, home, config) = start(&upstream).await;
     let (mut replayed, mut unknown, mut fresh) = (0, 0, 0);
     for round in 0..ROUNDS {
