@@ -339,6 +339,25 @@ async fn the_upstreams_own_problems_are_not_taken_for_the_gateways() {
 }
 
 #[tokio::test]
+async fn a_connection_is_usable_after_a_refusal() {
+    let (upstream, gateway, _home) = start("in_progress: reject").await;
+    let mut client = Client::connect(gateway.address).await;
+    for (request, status) in [
+        (post("k"), 201),
+        (post("k").body("amount=6"), 422),
+        (post("k").without("Idempotency-Key"), 400),
+        (post("k").without("X-Api-Key"), 400),
+        (post(""), 400),
+        (post("k").to("/v1/../charges"), 400),
+        (post("k"), 201),
+    ] {
+        client.send(&request).await;
+        assert_eq!(client.answer().await.status, status, "{request:?}");
+    }
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
 async fn an_answer_to_head_has_no_body_but_says_its_problem() {
     let refusing = Refusing::new();
     let (gateway, _home) = Gateway::start(&Config::to(refusing.address)).await;

@@ -1,16 +1,6 @@
 //! The gateway is killed at any instant; the file tells the next one what is known.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
-
-use tokio::task::JoinSet;
-
-use crate::support::{Answer, Client, Config, Gateway, Home, Request, Step, Upstream, post, soon};
+use crate::support::{Answer, Client, Config, Gateway, Home, Load, Step, Upstream, post};
 
 async fn start(upstream: &Upstream) -> (Gateway, Home, Config) {
     let config = Config::to(upstream.address).durable();
@@ -115,51 +105,16 @@ async fn killed_before_the_request_was_whole_the_retry_is_the_first_to_run() {
     assert_eq!((retry.status, retry.is_replay(), upstream.count()), (201, false, 1));
 }
 
-/// What clients know at a kill: each key that was asked for, with its answer if one came.
-type Known = HashMap<String, Option<Answer>>;
-
-const CLIENTS: usize = 8;
 const ROUNDS: usize = 20;
-
-/// Each client sends fresh keys over one connection until that breaks, and now and then again
-/// what was answered.
-async fn load(address: std::net::SocketAddr, round: usize, answered: Arc<AtomicUsize>) -> Known {
-    let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
-        let answered = Arc::clone(&answered);
-        clients.spawn(async move {
-            let mut known = Known::new();
-            let mut client = Client::connect(address).await;
-            for request in 0.. {
-                let key = format!("r{round}-c{number}-{request}");
-                known.insert(key.clone(), None);
-                let request = post(&key);
-                if !client.try_send(&request).await {
-                    break;
-                }
-                let Some(answer) = client.try_answer_to(&request).await else { break };
-                known.insert(key, Some(answer));
-                answered.fetch_add(1, Ordering::Relaxed);
-            }
-            known
-        });
-    }
-    clients.join_all().await.into_iter().flatten().collect()
-}
 
 /// Waits until the upstream received, or the clients were answered, a number of times that differs
 /// from round to round, so that the kill falls on every step of a request's life.
-async fn moment(round: usize, upstream: &Upstream, answered: &AtomicUsize) {
+async fn moment(round: usize, upstream: &Upstream, load: &Load) {
     let count = 1 + round * 7 % 40;
     if round.is_multiple_of(2) {
         upstream.received(upstream.count() + count).await;
     } else {
-        let reached = async {
-            while answered.load(Ordering::Relaxed) < count {
-                tokio::task::yield_now().await;
-            }
-        };
-        soon("answers under load", reached).await;
+        load.answered(count).await;
     }
 }
 
@@ -173,16 +128,15 @@ async fn whenever_it_is_killed_no_key_runs_twice_and_no_answer_is_lost() {
     let (mut gateway, home, config) = start(&upstream).await;
     let (mut replayed, mut unknown, mut fresh) = (0, 0, 0);
     for round in 0..ROUNDS {
-        let answered = Arc::new(AtomicUsize::new(0));
-        let clients = tokio::spawn(load(gateway.address, round, Arc::clone(&answered)));
-        moment(round, &upstream, &answered).await;
+        let load = Load::start(gateway.address, format!("round-{round}"));
+        moment(round, &upstream, &load).await;
         gateway.kill();
-        let known = soon("the end of the clients", clients).await.unwrap();
+        let known = load.broken().await;
 
         gateway = home.start(&config).await;
         let mut client = Client::connect(gateway.address).await;
         for (key, answer) in known {
-            let request: Request = post(&key);
+            let request = post(&key);
             client.send(&request).await;
             let retry = client.answer().await;
             match answer {

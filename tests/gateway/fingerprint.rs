@@ -44,6 +44,17 @@ async fn another_body_path_query_method_or_host_is_another_request() {
 }
 
 #[tokio::test]
+async fn the_absolute_form_of_a_target_is_the_same_request() {
+    let (upstream, gateway, _home) = start("").await;
+    let absolute = post("k").to("http://api.test/v1/charges").header("X-Other", "1");
+    let first = gateway.ask(&absolute).await;
+    assert_eq!(upstream.last().target, "/v1/charges");
+    assert_eq!(upstream.last().header("host"), Some("api.test"));
+    assert_eq!(gateway.ask(&post("k")).await.lasting(), first.lasting());
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
 async fn headers_that_the_route_names_are_compared() {
     let (upstream, gateway, _home) = start("fingerprint: { headers: [X-Currency] }").await;
     gateway.ask(&post("k").header("X-Currency", "EUR")).await;

@@ -29,6 +29,12 @@ async fn a_body_over_the_limit_is_refused_before_it_is_read_or_anything_is_forwa
     client.send_bytes(b"b\r\n0123456789x\r\n").await;
     assert_eq!(client.answer().await.status, 413);
 
+    let asking = announced.header("Expect", "100-continue");
+    let mut client = Client::connect(gateway.address).await;
+    client.send_bytes(&asking.head()).await;
+    let answer = client.answer().await;
+    assert_eq!((answer.status, answer.interim.len()), (413, 0), "it was told to go on");
+
     // No lock was taken for it.
     assert_eq!(gateway.ask(&post("l")).await.status, 201);
     assert_eq!(upstream.count(), 2);
@@ -99,7 +105,9 @@ async fn a_head_over_the_limit() {
     let (upstream, gateway, _home) = start(|config| config.listen("max_header_size: 8KiB")).await;
     let fits = get("/elsewhere").header("X-Long", "x".repeat(7 * 1024));
     assert_eq!(gateway.ask(&fits).await.status, 201);
+    let many = (0..101).fold(get("/elsewhere"), |head, line| head.header(&format!("X-{line}"), ""));
     for request in [
+        many,
         get("/elsewhere").header("X-Long", "x".repeat(9 * 1024)),
         get(&format!("/{}", "x".repeat(9 * 1024))),
     ] {

@@ -3,6 +3,7 @@
 mod client;
 mod config;
 mod gateway;
+mod load;
 mod upstream;
 
 use std::{future::Future, time::Duration};
@@ -11,6 +12,7 @@ pub(crate) use self::{
     client::{Answer, Client, Request, ask, get, post},
     config::Config,
     gateway::{Gateway, Home, run},
+    load::{Known, Load},
     upstream::{Refusing, Script, Step, Upstream, answer, chunked},
 };
 
