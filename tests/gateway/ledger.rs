@@ -1,6 +1,6 @@
 //! The ledger's file: whose it is, and what is said when it cannot be read or written.
 
-use crate::support::{Client, Config, Gateway, Home, Upstream, get, post, soon};
+use crate::support::{Client, Config, Gateway, Home, Step, Upstream, answer, get, post, soon};
 
 #[tokio::test]
 async fn a_second_process_on_the_same_file_is_refused_and_disturbs_nothing() {
@@ -185,4 +185,39 @@ async fn after_its_retention_a_key_is_new() {
     soon("the end of the retention", again).await;
     assert_eq!(upstream.count(), 2);
     assert_eq!(upstream.last().header("idempotency-attempt"), Some("1"));
+}
+
+#[tokio::test]
+async fn a_key_with_an_unknown_outcome_is_new_after_the_retention_of_that() {
+    let upstream = Upstream::always(vec![Step::Close]);
+    let config =
+        Config::to(upstream.address).durable().rules("retention: { completed: 10h, unknown: 1s }");
+    let (gateway, _home) = Gateway::start(&config).await;
+    gateway.ask(&post("k")).await;
+    upstream.now(|_| answer("201 Created", "", "done"));
+    let again = async { while gateway.ask(&post("k")).await.status == 409 {} };
+    soon("the end of the retention", again).await;
+    assert!(gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(upstream.count(), 2);
+    assert_eq!(upstream.last().header("idempotency-attempt"), Some("1"));
+}
+
+#[tokio::test]
+async fn keys_are_found_again_with_the_same_secret_and_not_with_another() {
+    let upstream = Upstream::start();
+    let secret = |byte: &str| format!("key_secret: '{}'", byte.repeat(32));
+    let config = |byte| Config::to(upstream.address).durable().top(&secret(byte));
+    let (gateway, home) = Gateway::start(&config("a")).await;
+    gateway.ask(&post("k")).await;
+    gateway.kill();
+    let gateway = home.start(&config("a")).await;
+    assert!(gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(gateway.ask(&post("k").body("amount=6")).await.code(), "key-reused");
+    gateway.kill();
+    let gateway = home.start(&config("b")).await;
+    assert!(!gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(upstream.count(), 2);
+    let file = std::fs::read(home.ledger()).unwrap();
+    let holds = |text: &[u8]| file.windows(text.len()).any(|window| window == text);
+    assert!(!holds(b"alice-secret"), "a scope's value is in the file");
 }

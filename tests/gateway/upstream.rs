@@ -1,5 +1,13 @@
 //! What an upstream can do wrong, and what its answers mean for the key.
 
+use std::{future::pending, net::SocketAddr};
+
+use rustix::process::Signal;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
 use crate::support::{
     Answer, Client, Config, Gateway, Home, Refusing, Script, Step, Upstream, answer, get, post,
 };
@@ -249,5 +257,69 @@ async fn an_attempt_that_sent_nothing_does_not_free_a_key_that_an_earlier_one_le
     let reject = Config::to(refusing.address).durable();
     let gateway = home.start(&reject).await;
     assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_knows_is_not_sent() {
+    let upstream = Upstream::start();
+    let (gateway, home) = Gateway::start(&Config::to(upstream.address)).await;
+    drop(gateway);
+    let file = Config::to(upstream.address).upstream("connect_timeout: 5s").text("");
+    let file = file.replace(&upstream.address.to_string(), "nobody.invalid:80");
+    let gateway = home.start_with(&file).await;
+    let refused = gateway.ask(&post("k")).await;
+    assert_eq!(told(&refused), (502, "upstream-unreachable".into()));
+    assert_eq!(refused.json()["outcome"], "not_sent");
+}
+
+/// Answers each request from its head alone, and reads nothing more.
+async fn hasty(listener: TcpListener) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        while !read.windows(4).any(|window| window == b"\r\n\r\n") {
+            assert!(stream.read_buf(&mut read).await.unwrap() > 0);
+        }
+        let early = "HTTP/1.1 413 Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nearly";
+        stream.write_all(early.as_bytes()).await.unwrap();
+        // Keeps the connection open, so that no reset overtakes the answer.
+        tokio::spawn(async move {
+            let _stream = stream;
+            pending::<()>().await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_before_the_request_is_read_is_the_answer() {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let config = Config::to(listener.local_addr().unwrap()).rules("max_request_body: 64MiB");
+    let config = config.limits("buffered_bodies: 256MiB");
+    let (gateway, _home) = Gateway::start(&config).await;
+    let upstream = tokio::spawn(hasty(listener));
+    // More than both sockets hold.
+    let large = post("k").body(vec![b'x'; 16 * 1024 * 1024]);
+    let first = gateway.ask(&large).await;
+    assert_eq!((first.status, &*first.body), (413, &b"early"[..]));
+    assert_eq!(gateway.ask(&large).await.lasting(), first.lasting());
+    upstream.abort();
+}
+
+#[tokio::test]
+async fn a_gateway_that_was_paused_while_its_upstream_answered_stores_the_answer() {
+    let upstream = Upstream::holding();
+    let (gateway, _home) = Gateway::start(&Config::to(upstream.address).durable()).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    gateway.signal(Signal::STOP);
+    upstream.go();
+    let mut retry = Client::connect(gateway.address).await;
+    retry.send(&post("k")).await;
+    gateway.signal(Signal::CONT);
+    let first = client.answer().await;
+    assert_eq!(first.status, 201);
+    assert_eq!(retry.answer().await.lasting(), first.lasting());
     assert_eq!(upstream.count(), 1);
 }
