@@ -1,5 +1,7 @@
 //! The ledger's file: whose it is, and what is said when it cannot be read or written.
 
+use rustix::process::Signal;
+
 use crate::support::{Client, Config, Gateway, Home, Step, Upstream, answer, get, post, soon};
 
 #[tokio::test]
@@ -220,4 +222,26 @@ async fn keys_are_found_again_with_the_same_secret_and_not_with_another() {
     let file = std::fs::read(home.ledger()).unwrap();
     let holds = |text: &[u8]| file.windows(text.len()).any(|window| window == text);
     assert!(!holds(b"alice-secret"), "a scope's value is in the file");
+}
+
+#[tokio::test]
+async fn a_gateway_whose_disk_is_full_stops_when_it_is_told_to() {
+    let upstream = Upstream::holding();
+    let config =
+        Config::to(upstream.address).durable().ledger("timeout: 100ms").top("drain_timeout: 500ms");
+    let (gateway, home) = Gateway::start(&config).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    gateway.limit_files(Some(0));
+    upstream.go();
+    assert_eq!(client.answer().await.code(), "answer-not-stored");
+    drop(client);
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.exit_code().await, 0);
+
+    let gateway = home.start(&config).await;
+
+    assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
+    assert_eq!(upstream.count(), 1);
 }
