@@ -28,7 +28,7 @@ fn raw(bytes: impl AsRef<[u8]>) -> Step {
 #[tokio::test]
 async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
     let head = "HTTP/1.1 200 OK\r\n";
-    let scripts: [(&str, Script); 9] = [
+    let scripts: [(&str, Script); 13] = [
         ("closed at once", vec![Step::Close]),
         ("reset", vec![Step::Reset]),
         ("cut in its head", vec![raw(&head[..10]), Step::Close]),
@@ -40,6 +40,19 @@ async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
         ("over-long", vec![raw(format!("{head}Content-Length: 2\r\n\r\nover-long"))]),
         ("not HTTP", vec![raw("220 smtp.test ESMTP\r\n\r\n")]),
         ("framed badly", vec![raw(format!("{head}Content-Length: many\r\n\r\n"))]),
+        (
+            "framed twice",
+            vec![raw(format!("{head}Content-Length: 2\r\nContent-Length: 4\r\n\r\nover"))],
+        ),
+        (
+            "reset before its end",
+            vec![raw(format!("{head}Connection: close\r\n\r\nhalf")), Step::Reset],
+        ),
+        ("with an endless head", vec![raw(format!("{head}X-Long: {}\r\n", "x".repeat(300_000)))]),
+        (
+            "with nothing but interim answers",
+            vec![raw("HTTP/1.1 100 Continue\r\n\r\n"), Step::Close],
+        ),
         ("of another protocol", vec![raw("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n")]),
     ];
     for (what, script) in scripts {
@@ -59,12 +72,16 @@ async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
 
 #[tokio::test]
 async fn an_answer_that_ends_with_its_connection_is_whole() {
-    let script = vec![raw("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"), Step::Close];
-    let upstream = Upstream::always(script);
-    let (gateway, _home) = start(&upstream).await;
-    assert_eq!(gateway.ask(&post("k")).await.body, b"to the end");
-    let replay = gateway.ask(&post("k")).await;
-    assert_eq!((replay.is_replay(), &*replay.body), (true, &b"to the end"[..]));
+    for head in ["HTTP/1.1 200 OK\r\nConnection: close", "HTTP/1.0 200 OK"] {
+        let script = vec![raw(format!("{head}\r\n\r\nto the end")), Step::Close];
+        let upstream = Upstream::always(script);
+        let (gateway, _home) = start(&upstream).await;
+        assert_eq!(gateway.ask(&post("k")).await.body, b"to the end");
+        let replay = gateway.ask(&post("k")).await;
+        assert_eq!((replay.is_replay(), &*replay.body), (true, &b"to the end"[..]));
+        let plain = gateway.ask(&get("/elsewhere")).await;
+        assert_eq!((plain.status, &*plain.body), (200, &b"to the end"[..]));
+    }
 }
 
 #[tokio::test]
