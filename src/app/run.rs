@@ -2,7 +2,10 @@
 
 use std::{fmt, future::Future, io, num::NonZero, path::PathBuf, sync::Arc};
 
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 use uuid::Uuid;
 
 use super::{
@@ -124,6 +127,7 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     started(addresses);
 
     let (drain_delay, drain_timeout) = (config.drain_delay, config.drain_timeout);
+    let ledger_timeout = config.ledger.timeout;
     let mut running = Running { config, shared, upstreams, services };
     while signals.next().await == Request::Reload {
         running.reload(file.as_ref());
@@ -137,7 +141,10 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         arbiter.idle().await;
     };
     drain(finished, &arbiter, &mut signals, sleep(drain_delay + drain_timeout)).await;
-    ledger.close().await;
+    // Not for ever: a file that cannot be written may stay so.
+    if timeout(ledger_timeout, ledger.close()).await.is_err() {
+        tracing::error!("ledger is not closed: what it could not store is unknown from now on");
+    }
     drop(workers);
     for task in background {
         task.abort();
