@@ -13,8 +13,11 @@ use tokio::{
 use super::support::{SOON, echo, read_until, settings};
 use crate::server::{Drained, Server, Settings};
 
+/// A server that runs until its sender is dropped.
+type Serving = (oneshot::Sender<()>, JoinHandle<Drained>);
+
 /// Serves two servers of one address.
-fn serve_two(settings: &Settings) -> (SocketAddr, Vec<(oneshot::Sender<()>, JoinHandle<Drained>)>) {
+fn serve_two(settings: &Settings) -> (SocketAddr, Vec<Serving>) {
     let servers = Server::bind(settings, 2).unwrap();
     let address = servers[0].local_address();
     let (_, services) = watch::channel(echo().0);
