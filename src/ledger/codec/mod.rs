@@ -26,6 +26,8 @@ pub enum DecodeError {
     Empty,
     #[error("version {0} of the encoding is not known here; a newer oncegate wrote it")]
     Version(u8),
+    #[error("version {0} of its fingerprint is not known here; a newer oncegate wrote it")]
+    Recipe(u8),
     #[error("the value is corrupt: {0}")]
     Corrupt(&'static str),
 }

@@ -229,7 +229,12 @@ impl<'a> Fingerprint<'a> {
         }
     }
 
+    /// A recipe of another version is not guessed at: no request could be compared by it, and every
+    /// retry would be taken for a different request.
     fn into_domain(self) -> Result<domain::Fingerprint, DecodeError> {
+        if self.version != Recipe::VERSION {
+            return Err(DecodeError::Recipe(self.version));
+        }
         let body = match self.body {
             Body::Raw => BodyMode::Raw,
             Body::Json(ignore) => {
