@@ -53,7 +53,7 @@ pub struct Embedded {
 /// What is stored, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Keys that an attempt is at work on.
+    /// Keys that an attempt holds.
     pub in_progress: u64,
     pub completed: u64,
     pub unknown: u64,
@@ -92,7 +92,7 @@ impl Embedded {
     pub fn stats(&self) -> Stats {
         let totals = self.core.store.totals();
         Stats {
-            in_progress: self.core.table.claims() as u64,
+            in_progress: self.core.table.in_progress() as u64,
             completed: totals.completed,
             unknown: totals.unknown,
             bytes: totals.bytes,

@@ -17,7 +17,8 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Table {
     shards: [Mutex<HashMap<KeyId, Entry>>; SHARDS],
-    claims: AtomicUsize,
+    /// Claims whose intent is durable.
+    in_progress: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -54,14 +55,13 @@ pub(super) enum Taken {
 impl Table {
     pub(super) fn new() -> Arc<Self> {
         let shards = std::array::from_fn(|_| Mutex::default());
-        Arc::new(Self { shards, claims: AtomicUsize::new(0) })
+        Arc::new(Self { shards, in_progress: AtomicUsize::new(0) })
     }
 
     pub(super) fn claim(self: &Arc<Self>, key: KeyId) -> Result<Claim, Taken> {
         match self.shard(&key).entry(key) {
             hash_map::Entry::Vacant(entry) => {
                 entry.insert(Entry::default());
-                self.claims.fetch_add(1, Ordering::Relaxed);
                 Ok(Claim { key, table: Arc::clone(self) })
             }
             hash_map::Entry::Occupied(entry) => {
@@ -76,9 +76,9 @@ impl Table {
         }
     }
 
-    /// How many keys are claimed now.
-    pub(super) fn claims(&self) -> usize {
-        self.claims.load(Ordering::Relaxed)
+    /// How many keys an attempt holds now; a claim for a look alone is none.
+    pub(super) fn in_progress(&self) -> usize {
+        self.in_progress.load(Ordering::Relaxed)
     }
 
     fn shard(&self, key: &KeyId) -> MutexGuard<'_, HashMap<KeyId, Entry>> {
@@ -97,7 +97,9 @@ impl Claim {
     /// The intent is durable: from here on others are compared with it.
     pub(super) fn hold(&self, fingerprint: Fingerprint) {
         let changed = self.table.shard(&self.key).get_mut(&self.key).and_then(|entry| {
-            entry.fingerprint = Some(fingerprint);
+            if entry.fingerprint.replace(fingerprint).is_none() {
+                self.table.in_progress.fetch_add(1, Ordering::Relaxed);
+            }
             entry.changed.take()
         });
         if let Some(changed) = changed {
@@ -109,7 +111,9 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let entry = self.table.shard(&self.key).remove(&self.key);
-        self.table.claims.fetch_sub(1, Ordering::Relaxed);
+        if entry.as_ref().is_some_and(|entry| entry.fingerprint.is_some()) {
+            self.table.in_progress.fetch_sub(1, Ordering::Relaxed);
+        }
         if let Some(changed) = entry.and_then(|entry| entry.changed) {
             changed.notify_waiters();
         }

@@ -77,6 +77,23 @@ async fn what_has_expired_is_swept_a_batch_at_a_time() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_look_is_not_counted_as_in_progress() {
+    let settings = settings(&Clock::following_tokio(START), Durability::Memory);
+    let ledger = Arc::new(Embedded::with_latency(&settings, Duration::from_millis(2)));
+    commit(&ledger, 1).await;
+
+    let mut begin = tokio_test::task::spawn(look(&ledger, 1));
+    tokio_test::assert_pending!(begin.poll());
+    assert_eq!(ledger.stats().in_progress, 0);
+    completed(begin.await);
+
+    let hold = owner(look(&ledger, 2).await);
+    assert_eq!(ledger.stats().in_progress, 1);
+    hold.release().await.unwrap();
+    assert_eq!(ledger.stats().in_progress, 0);
+}
+
 #[tokio::test]
 async fn a_sweep_leaves_a_new_life_of_the_key_alone() {
     let disk = Disk::default();
