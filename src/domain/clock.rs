@@ -2,9 +2,11 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
+
+#[cfg(test)]
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -24,17 +26,20 @@ pub struct Clock(Source);
 enum Source {
     System,
     /// Follows tokio's clock, so that a test in paused time moves both clocks at once.
+    #[cfg(test)]
     Tokio {
         start: tokio::time::Instant,
         wall: Timestamp,
     },
     /// Moved by hand, for tests that cannot pause tokio's clock.
+    #[cfg(test)]
     Hands(Hands),
 }
 
 /// Moves a [`Clock`] of a test; its wall time can be stepped while boot time goes on.
+#[cfg(test)]
 #[derive(Clone, Debug)]
-pub struct Hands(Arc<Mutex<(Timestamp, BootInstant)>>);
+pub(crate) struct Hands(Arc<Mutex<(Timestamp, BootInstant)>>);
 
 // === impl Timestamp ===
 
@@ -95,12 +100,14 @@ impl Clock {
     }
 
     /// A clock for tests: `wall` now, and moved by tokio's clock only.
-    pub fn following_tokio(wall: Timestamp) -> Self {
+    #[cfg(test)]
+    pub(crate) fn following_tokio(wall: Timestamp) -> Self {
         Self(Source::Tokio { start: tokio::time::Instant::now(), wall })
     }
 
     /// A clock for tests that stands at `wall` until its hands are moved.
-    pub fn by_hand(wall: Timestamp) -> (Self, Hands) {
+    #[cfg(test)]
+    pub(crate) fn by_hand(wall: Timestamp) -> (Self, Hands) {
         let hands = Hands(Arc::new(Mutex::new((wall, BootInstant(Duration::from_mins(1))))));
         (Self(Source::Hands(hands.clone())), hands)
     }
@@ -112,7 +119,9 @@ impl Clock {
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
                 Timestamp(0).after(now.unwrap_or_default())
             }
+            #[cfg(test)]
             Source::Tokio { start, wall } => wall.after(start.elapsed()),
+            #[cfg(test)]
             Source::Hands(hands) => hands.read().0,
         }
     }
@@ -126,7 +135,9 @@ impl Clock {
                 let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
                 BootInstant(Duration::new(seconds, nanos))
             }
+            #[cfg(test)]
             Source::Tokio { start, .. } => BootInstant(start.elapsed()),
+            #[cfg(test)]
             Source::Hands(hands) => hands.read().1,
         }
     }
@@ -134,16 +145,17 @@ impl Clock {
 
 // === impl Hands ===
 
+#[cfg(test)]
 impl Hands {
     /// Lets time pass, on both clocks.
-    pub fn advance(&self, duration: Duration) {
+    pub(crate) fn advance(&self, duration: Duration) {
         let (wall, boot) = self.read();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             (wall.after(duration), boot.after(duration));
     }
 
     /// Steps wall time alone, as an operator or NTP does.
-    pub fn step_wall(&self, wall: Timestamp) {
+    pub(crate) fn step_wall(&self, wall: Timestamp) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = wall;
     }
 

@@ -13,8 +13,10 @@ mod scope;
 mod secret;
 mod token;
 
+#[cfg(test)]
+pub(crate) use self::clock::Hands;
 pub use self::{
-    clock::{BootInstant, Clock, Hands, Timestamp},
+    clock::{BootInstant, Clock, Timestamp},
     fingerprint::{BodyMode, Fingerprint, Recipe, Subject, is_json_pointer},
     intent::{AttemptId, Cause, Intent, Origin, Retention},
     key::{IdempotencyKey, KeyError, KeyFormat, KeyRules},

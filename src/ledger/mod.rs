@@ -1,6 +1,6 @@
 //! The one place that decides who executes and what was answered: locks and records together.
 
-pub mod codec;
+pub(crate) mod codec;
 pub mod embedded;
 mod error;
 mod gate;
@@ -96,4 +96,13 @@ pub enum KeyState {
     InProgress,
     Unknown,
     Completed,
+}
+
+// === impl Begin ===
+
+impl Begin {
+    /// Whether this is the request that `stored` was made of.
+    pub(crate) fn is_retry_of(&self, stored: &Fingerprint) -> bool {
+        self.fingerprint.is_retry_of(stored, &self.subject)
+    }
 }

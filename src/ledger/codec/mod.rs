@@ -10,7 +10,7 @@ use crate::domain::{Intent, Record, Timestamp};
 
 /// What is stored for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub(crate) enum Stored {
     Intent {
         intent: Intent,
         /// When the outcome became unknown; `None` while the attempt is held.
@@ -21,7 +21,7 @@ pub enum Stored {
 
 /// Why stored bytes are not a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
+pub(crate) enum DecodeError {
     #[error("the value is empty")]
     Empty,
     #[error("version {0} of the encoding is not known here; a newer oncegate wrote it")]
@@ -39,7 +39,7 @@ const VERSION: u8 = 1;
 
 impl Stored {
     /// The first byte is the version.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Intent { intent, ended_at } => encode_intent(intent, *ended_at),
             Self::Completed(record) => encode_record(record),
@@ -47,7 +47,7 @@ impl Stored {
     }
 
     /// Reads what [`encode`](Self::encode) wrote. A kept body shares the memory of `bytes`.
-    pub fn decode(bytes: &Bytes) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &Bytes) -> Result<Self, DecodeError> {
         let (&version, value) = bytes.split_first().ok_or(DecodeError::Empty)?;
         if version != VERSION {
             return Err(DecodeError::Version(version));
@@ -62,12 +62,12 @@ impl Stored {
 }
 
 /// As [`Stored::Intent`], without giving the intent away.
-pub fn encode_intent(intent: &Intent, ended_at: Option<Timestamp>) -> Vec<u8> {
+pub(crate) fn encode_intent(intent: &Intent, ended_at: Option<Timestamp>) -> Vec<u8> {
     encode(&wire::Value::of_intent(intent, ended_at))
 }
 
 /// As [`Stored::Completed`], without giving the record away.
-pub fn encode_record(record: &Record) -> Vec<u8> {
+pub(crate) fn encode_record(record: &Record) -> Vec<u8> {
     encode(&wire::Value::of_record(record))
 }
 

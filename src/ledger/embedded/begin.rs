@@ -11,7 +11,7 @@ use super::{
     table::Taken,
 };
 use crate::{
-    domain::{AttemptId, Cause, Fingerprint, Intent},
+    domain::{AttemptId, Cause, Intent},
     ledger::{
         Begin, Begun, Hold, KeyState, LedgerError, Takeover,
         codec::{Stored, encode_intent},
@@ -46,6 +46,7 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
         }
         match core.table.claim(request.key) {
             Ok(claim) => {
+                #[cfg(test)]
                 core.driver.look_latency().await;
                 match look(core, request) {
                     Ok(Look::Begun(begun)) => return Ok(begun),
@@ -69,7 +70,7 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
                 }
             }
             Err(Taken::Held { fingerprint, changed }) => {
-                if !is_same(request, &fingerprint) {
+                if !request.is_retry_of(&fingerprint) {
                     return Ok(Begun::FingerprintMismatch(KeyState::InProgress));
                 }
                 let Some(until) = request.wait_until else { return Ok(Begun::InProgress) };
@@ -103,11 +104,11 @@ fn look(core: &Core, request: &Begin) -> Result<Look, Trouble> {
         return Ok(fresh(core, request, place));
     }
     Ok(match stored {
-        Stored::Completed(record) if is_same(request, &record.fingerprint) => {
+        Stored::Completed(record) if request.is_retry_of(&record.fingerprint) => {
             Look::Begun(Begun::Completed(Arc::new(record)))
         }
         Stored::Completed(_) => Look::Begun(Begun::FingerprintMismatch(KeyState::Completed)),
-        Stored::Intent { intent, .. } if !is_same(request, &intent.fingerprint) => {
+        Stored::Intent { intent, .. } if !request.is_retry_of(&intent.fingerprint) => {
             Look::Begun(Begun::FingerprintMismatch(KeyState::Unknown))
         }
         Stored::Intent { intent, .. } => unknown(core, request, intent, place),
@@ -171,13 +172,4 @@ async fn own(
 
 fn unavailable(core: &Core) -> LedgerError {
     LedgerError::Unavailable { reason: core.trouble(), source: None }
-}
-
-/// By the recipe that was current when `stored` was made. The digest of the current recipe is at
-/// hand; a body is hashed again only after a change of configuration.
-fn is_same(request: &Begin, stored: &Fingerprint) -> bool {
-    if request.fingerprint.recipe == stored.recipe {
-        return request.fingerprint.digest == stored.digest;
-    }
-    request.subject.matches(stored)
 }

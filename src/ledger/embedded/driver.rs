@@ -1,9 +1,14 @@
 //! How operations get into the store: at once, after a fixed time, or through the writer.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{sync::Arc, thread};
 
-use tokio::{runtime::Handle, time::sleep};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
+#[cfg(test)]
+use {
+    std::time::Duration,
+    tokio::{runtime::Handle, time::sleep},
+    tokio_util::task::TaskTracker,
+};
 
 use super::{core::Core, operation::Operation, queue::Queue, writer};
 
@@ -13,6 +18,7 @@ pub(super) enum Driver {
     Inline,
     /// For tests: each operation is applied after `latency` of tokio's clock and answered after
     /// `latency` again, so that a sweep over all moments finds every order.
+    #[cfg(test)]
     Delayed {
         latency: Duration,
         runtime: Handle,
@@ -27,6 +33,7 @@ pub(super) enum Driver {
 // === impl Driver ===
 
 impl Driver {
+    #[cfg(test)]
     pub(super) fn delayed(latency: Duration) -> Self {
         Self::Delayed { latency, runtime: Handle::current(), tasks: TaskTracker::new() }
     }
@@ -50,6 +57,7 @@ impl Driver {
     pub(super) fn submit(&self, core: &Arc<Core>, operation: Operation) {
         match self {
             Self::Inline => apply(core, operation, Operation::complete),
+            #[cfg(test)]
             Self::Delayed { latency, runtime, tasks } => {
                 let (core, latency) = (Arc::clone(core), *latency);
                 let work = async move {
@@ -67,7 +75,8 @@ impl Driver {
         }
     }
 
-    /// What a look into the store takes in a test; nothing elsewhere.
+    /// What a look into the store takes.
+    #[cfg(test)]
     pub(super) async fn look_latency(&self) {
         match self {
             Self::Delayed { latency, .. } => sleep(*latency).await,
@@ -79,7 +88,9 @@ impl Driver {
     pub(super) fn suspect(&self) {
         match self {
             Self::Thread { queue, .. } => queue.suspect(),
-            Self::Inline | Self::Delayed { .. } => {}
+            Self::Inline => {}
+            #[cfg(test)]
+            Self::Delayed { .. } => {}
         }
     }
 
@@ -87,6 +98,7 @@ impl Driver {
     pub(super) fn close(&self) {
         match self {
             Self::Inline => {}
+            #[cfg(test)]
             Self::Delayed { tasks, .. } => drop(tasks.close()),
             Self::Thread { queue, .. } => queue.close(),
         }
@@ -95,6 +107,7 @@ impl Driver {
     pub(super) async fn closed(&self, core: &Core) {
         match self {
             Self::Inline => core.let_go(),
+            #[cfg(test)]
             Self::Delayed { tasks, .. } => {
                 tasks.wait().await;
                 core.let_go();

@@ -20,7 +20,9 @@ mod tests;
 mod time;
 mod writer;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+#[cfg(test)]
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -83,8 +85,8 @@ impl Embedded {
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    #[doc(hidden)]
-    pub fn with_latency(settings: &Settings, latency: Duration) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_latency(settings: &Settings, latency: Duration) -> Self {
         Self::in_memory(settings, Driver::delayed(latency))
     }
 
