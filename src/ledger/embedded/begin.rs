@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     core::{Core, closed},
     operation::{Opening, Operation},
-    store::{Change, Found, Place, StoreError},
+    store::{Change, Found, Origin, Place, StoreError},
     table::Taken,
 };
 use crate::{
@@ -40,6 +40,7 @@ pub(super) async fn begin(core: &Arc<Core>, request: Begin) -> Result<Begun, Led
 
 async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, LedgerError> {
     let mut patience = Instant::now() + core.timeout;
+    let mut has_failed = false;
     loop {
         if core.closing.is_cancelled() {
             return Err(closed());
@@ -48,6 +49,9 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
             Ok(claim) => {
                 #[cfg(test)]
                 core.driver.look_latency().await;
+                if core.damaged.has(&request.key) {
+                    return Err(unreadable("its pages could not be read a moment ago"));
+                }
                 match look(core, request) {
                     Ok(Look::Begun(begun)) => return Ok(begun),
                     Ok(Look::Free { intent, replaces, earlier_cause }) => {
@@ -56,8 +60,19 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
                     }
                     Err(Trouble::Unreadable(error)) => return Err(error),
                     Err(Trouble::Store(error)) => {
+                        match error.origin() {
+                            Origin::Look if has_failed => {
+                                core.damaged.add(request.key);
+                                return Err(unreadable(error));
+                            }
+                            Origin::Look => {
+                                has_failed = true;
+                                core.suspect(&error);
+                            }
+                            Origin::Elsewhere => core.suspect(&error),
+                            Origin::Writer => {}
+                        }
                         drop(claim);
-                        core.suspect(&error);
                         if timeout_at(patience, core.usable()).await.is_err() {
                             return Err(unavailable(core));
                         }
@@ -97,9 +112,7 @@ fn look(core: &Core, request: &Begin) -> Result<Look, Trouble> {
         Found::Held(value) => (Stored::decode(&value), None),
         Found::Settled(place, value) => (Stored::decode(&value), Some(place)),
     };
-    let stored = stored.map_err(|error| {
-        Trouble::Unreadable(LedgerError::RecordUnreadable { reason: error.to_string() })
-    })?;
+    let stored = stored.map_err(|error| Trouble::Unreadable(unreadable(error)))?;
     if place.is_some_and(|place| place.is_expired(core.now())) {
         return Ok(fresh(core, request, place));
     }
@@ -168,6 +181,10 @@ async fn own(
         Ok(Err(_dropped)) => Err(closed()),
         Err(_elapsed) => Err(unavailable(core)),
     }
+}
+
+fn unreadable(reason: impl ToString) -> LedgerError {
+    LedgerError::RecordUnreadable { reason: reason.to_string() }
 }
 
 fn unavailable(core: &Core) -> LedgerError {

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    damaged::Damaged,
     driver::Driver,
     operation::Operation,
     store::{Mark, Store, StoreError},
@@ -31,6 +32,7 @@ pub(super) struct Core {
     pub(super) timeout: Duration,
     pub(super) driver: Driver,
     pub(super) sweeper: Sweeper,
+    pub(super) damaged: Damaged,
     /// No new begins.
     pub(super) closing: CancellationToken,
     /// The last one that was given out.
@@ -63,6 +65,7 @@ impl Core {
             timeout,
             driver,
             sweeper,
+            damaged: Damaged::default(),
             closing: CancellationToken::new(),
             token: AtomicU64::new(token.get()),
             time,
@@ -132,14 +135,17 @@ impl Core {
         }
     }
 
-    /// A reader met an error: the writer looks into it. What the writer knows says more.
+    /// A reader met an error: the writer looks into it, unless it knows of one already. Told
+    /// again while it is at work on that, it would open a file again that works.
     pub(super) fn suspect(&self, reason: &StoreError) {
-        self.trouble.send_if_modified(|trouble| {
+        let is_new = self.trouble.send_if_modified(|trouble| {
             let is_new = trouble.is_none();
             trouble.get_or_insert_with(|| reason.to_string());
             is_new
         });
-        self.driver.suspect();
+        if is_new {
+            self.driver.suspect();
+        }
     }
 
     /// Resolves once the file can be used.

@@ -7,6 +7,7 @@
 
 mod begin;
 mod core;
+mod damaged;
 mod driver;
 mod held;
 mod operation;

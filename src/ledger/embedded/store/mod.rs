@@ -111,6 +111,35 @@ pub(super) enum StoreError {
     Redb(#[from] redb::Error),
 }
 
+/// Who is to do something about an error that a look met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The look itself: what it reads may be damaged.
+    Look,
+    /// An earlier error of anybody, after which the engine refuses everything.
+    Elsewhere,
+    /// The writer, which knows, and opens the file again.
+    Writer,
+}
+
+// === impl StoreError ===
+
+impl StoreError {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the engine's errors are open-ended")]
+    pub(super) fn origin(&self) -> Origin {
+        match self {
+            Self::Closed | Self::Replaced => Origin::Writer,
+            Self::Panicked => Origin::Look,
+            Self::Redb(error) => match error {
+                redb::Error::PreviousIo
+                | redb::Error::DatabaseClosed
+                | redb::Error::LockPoisoned(_) => Origin::Elsewhere,
+                _ => Origin::Look,
+            },
+        }
+    }
+}
+
 // === impl Place ===
 
 impl Place {

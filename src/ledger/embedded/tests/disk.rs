@@ -4,6 +4,8 @@ use std::{
     io,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard},
+    thread,
+    time::Duration,
 };
 
 use redb::StorageBackend;
@@ -27,6 +29,9 @@ struct State {
     /// Whether a failing sync has reached the disk all the same.
     lies: bool,
     syncs: usize,
+    opened: usize,
+    /// How long it takes to be opened.
+    delay: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +46,7 @@ impl Disk {
     pub(super) fn opener(&self) -> Opener {
         let disk = self.clone();
         Opener::with_backend(PathBuf::from("/disk"), move |_, _: Purpose| {
-            disk.state().check()?;
+            disk.open()?;
             Ok(Box::new(disk.clone()))
         })
     }
@@ -70,6 +75,11 @@ impl Disk {
         state.synced.clone_from(&contents);
         state.contents = contents;
         state.pending.clear();
+    }
+
+    /// How often it was opened, or tried to.
+    pub(super) fn opened(&self) -> usize {
+        self.state().opened
     }
 
     pub(super) fn syncs(&self) -> usize {
@@ -101,6 +111,21 @@ impl Disk {
 
     pub(super) fn contents(&self) -> Vec<u8> {
         self.state().contents.clone()
+    }
+
+    /// Makes it slow to be opened.
+    pub(super) fn delay(&self, delay: Duration) {
+        self.state().delay = delay;
+    }
+
+    fn open(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.opened += 1;
+        let delay = state.delay;
+        state.check()?;
+        drop(state);
+        thread::sleep(delay);
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

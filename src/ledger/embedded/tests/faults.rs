@@ -190,3 +190,27 @@ async fn an_unreadable_value_blocks_its_own_key_only_and_is_kept() {
     assert!(ledger.health().is_ok());
     owner(begin(&ledger, request(4)).await).release().await.unwrap();
 }
+
+/// Requests that find the file closed say nothing new to the writer that opens it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_one_failed_write_the_file_is_opened_once_more_whatever_arrives() {
+    let disk = Disk::default();
+    let ledger = healthy(&disk);
+    let opened = disk.opened();
+    disk.delay(SHORT);
+    disk.fail_after(0, false);
+
+    let mut arrivals = JoinSet::new();
+    for key in 0..100 {
+        let ledger = Arc::clone(&ledger);
+        arrivals.spawn(async move {
+            owner(begin(&ledger, request(key)).await).release().await.unwrap();
+        });
+        // Some come before the failure, some while the file is closed, some afterwards.
+        tokio::time::sleep(SHORT / 25).await;
+    }
+    arrivals.join_all().await;
+
+    assert!(disk.has_failed());
+    assert_eq!(disk.opened() - opened, 1);
+}

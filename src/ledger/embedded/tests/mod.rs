@@ -7,6 +7,7 @@ mod harness;
 mod leftovers;
 mod moments;
 mod opening;
+mod pages;
 mod retention;
 
 use self::harness::{DelayedHarness, DiskHarness, FileHarness, MemoryHarness};
