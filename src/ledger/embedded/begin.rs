@@ -113,7 +113,7 @@ fn look(core: &Core, request: &Begin) -> Result<Look, Trouble> {
         Found::Settled(place, value) => (Stored::decode(&value), Some(place)),
     };
     let stored = stored.map_err(|error| Trouble::Unreadable(unreadable(error)))?;
-    if place.is_some_and(|place| place.is_expired(core.now())) {
+    if place.is_some_and(|place| place.is_expired(core.horizon())) {
         return Ok(fresh(core, request, place));
     }
     Ok(match stored {

@@ -79,8 +79,13 @@ impl Core {
         self.time.now()
     }
 
-    pub(super) fn drift(&self) -> Duration {
-        self.time.drift()
+    /// What expires by then is over.
+    pub(super) fn horizon(&self) -> Timestamp {
+        self.time.horizon()
+    }
+
+    pub(super) fn time(&self) -> &LedgerTime {
+        &self.time
     }
 
     pub(super) fn next_token(&self) -> FencingToken {
@@ -88,7 +93,7 @@ impl Core {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { now: self.now(), token: FencingToken::new(self.token.load(Ordering::Relaxed)) }
+        Mark { now: self.time.mark(), token: FencingToken::new(self.token.load(Ordering::Relaxed)) }
     }
 
     pub(super) fn lease(&self) -> Arc<dyn Lease> {

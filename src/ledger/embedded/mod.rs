@@ -103,7 +103,7 @@ impl Embedded {
     }
 
     fn in_memory(settings: &Settings, driver: Driver) -> Self {
-        let time = LedgerTime::starting(settings.clock.clone(), Timestamp::from_millis(0));
+        let time = LedgerTime::starting(settings.clock.clone(), None);
         let token = first_token(&settings.clock);
         Self::new(settings, Box::new(MemoryStore::default()), driver, (time, token))
     }
@@ -113,7 +113,7 @@ impl Embedded {
         let start = store::Mark { now: settings.clock.wall(), token: first_token(&settings.clock) };
         let store = FileStore::open(opener, start, &orphan)?;
         let mark = store.mark();
-        let time = LedgerTime::starting(settings.clock.clone(), mark.now);
+        let time = LedgerTime::starting(settings.clock.clone(), store.remembered());
         let driver = Driver::thread();
         let ledger = Self::new(settings, Box::new(store), driver, (time, mark.token));
         Driver::start(&ledger.core).map_err(|source| OpenError::Io { path, source })?;

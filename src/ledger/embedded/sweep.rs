@@ -8,9 +8,6 @@ use std::{
 use super::{core::Core, settings::Sweep, store::StoreError};
 use crate::domain::Timestamp;
 
-/// Further apart, one of the two clocks is wrong, and nothing is deleted on its word.
-const MOST_DRIFT: Duration = Duration::from_mins(5);
-
 #[derive(Debug)]
 pub(super) struct Sweeper {
     settings: Sweep,
@@ -43,17 +40,19 @@ impl Sweeper {
             return Ok(());
         }
         state.next_at = now.after(self.settings.interval);
-        let stopped = core.drift() > MOST_DRIFT;
+        // One of the two clocks is wrong: nothing is deleted on its word.
+        let stopped = core.time().has_drifted();
         if stopped != state.stopped {
             state.stopped = stopped;
             if stopped {
-                let drift = core.drift();
+                let drift = core.time().drift();
                 tracing::warn!(?drift, "wall clock left the ledger's time, sweeping stopped");
             } else {
                 tracing::warn!("wall clock is back at the ledger's time, sweeping goes on");
             }
         }
-        if !stopped && core.store.sweep(core.mark(), self.settings.batch)? == self.settings.batch {
+        let (until, batch) = (core.time().surely(), self.settings.batch);
+        if !stopped && core.store.sweep(until, core.mark(), batch)? == batch {
             state.next_at = now.after(self.settings.pause);
         }
         Ok(())

@@ -34,6 +34,7 @@ pub(super) struct Identity {
     pub(super) format: u32,
     /// Random: a file that appears in this one's place is not mistaken for it.
     pub(super) id: Uuid,
+    /// 0 until something was stored.
     time: u64,
     token: u64,
     completed: u64,
@@ -55,8 +56,8 @@ pub(super) enum Kinship {
 // === impl Identity ===
 
 impl Identity {
-    pub(super) fn new(mark: Mark) -> Self {
-        let mut new = Self {
+    pub(super) fn new() -> Self {
+        Self {
             format: FORMAT,
             id: Uuid::new_v4(),
             time: 0,
@@ -64,9 +65,7 @@ impl Identity {
             completed: 0,
             unknown: 0,
             bytes: 0,
-        };
-        new.advance(mark);
-        new
+        }
     }
 
     pub(super) fn read(transaction: &ReadTransaction) -> Result<Kinship, redb::Error> {

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{Change, Found, Kind, Mark, Place, Store, StoreError, Totals};
-use crate::domain::KeyId;
+use crate::domain::{KeyId, Timestamp};
 
 #[derive(Default)]
 pub(in crate::ledger::embedded) struct MemoryStore(Mutex<Maps>);
@@ -52,12 +52,12 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn sweep(&self, mark: Mark, most: usize) -> Result<usize, StoreError> {
+    fn sweep(&self, until: Timestamp, _mark: Mark, most: usize) -> Result<usize, StoreError> {
         let mut maps = self.maps();
         let mut swept = 0;
         while swept < most {
             let Some(first) = maps.expiry.first_entry() else { break };
-            if !first.key().is_expired(mark.now) {
+            if !first.key().is_expired(until) {
                 break;
             }
             let (place, key) = first.remove_entry();

@@ -28,8 +28,8 @@ pub(super) trait Store: fmt::Debug + Send + Sync {
         mark: Mark,
     ) -> Result<(), StoreError>;
 
-    /// Deletes at most `most` settled values that expired by `mark.now`; gives their number.
-    fn sweep(&self, mark: Mark, most: usize) -> Result<usize, StoreError>;
+    /// Deletes at most `most` settled values that expired by `until`; gives their number.
+    fn sweep(&self, until: Timestamp, mark: Mark, most: usize) -> Result<usize, StoreError>;
 
     /// Opens it again after an error.
     fn reopen(&self) -> Result<(), StoreError>;

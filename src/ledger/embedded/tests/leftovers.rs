@@ -90,7 +90,7 @@ async fn the_sweep_of_a_former_value_leaves_the_present_one() {
         let present = settle(2, b"present");
 
         let mark = Mark { now: former.expires_at, token: FencingToken::new(9) };
-        assert_eq!(ledger.core.store.sweep(mark, 10).unwrap(), 1);
+        assert_eq!(ledger.core.store.sweep(mark.now, mark, 10).unwrap(), 1);
 
         let Found::Settled(place, value) = ledger.core.store.find(&KEY).unwrap() else {
             panic!("the present value is kept")

@@ -1,5 +1,6 @@
 //! The contract over each kind of embedded ledger, and what is the embedded ledger's own.
 
+mod clocks;
 mod crash;
 mod disk;
 mod faults;

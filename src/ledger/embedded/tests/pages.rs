@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::harness::{START, settings};
 use crate::{
-    domain::{Clock, FencingToken, KeyId},
+    domain::{Clock, FencingToken, KeyId, Timestamp},
     ledger::{
         Ledger, LedgerError,
         embedded::{
@@ -40,8 +40,8 @@ impl Store for Spoiled {
         self.sound.apply(changes, mark)
     }
 
-    fn sweep(&self, mark: Mark, most: usize) -> Result<usize, StoreError> {
-        self.sound.sweep(mark, most)
+    fn sweep(&self, until: Timestamp, mark: Mark, most: usize) -> Result<usize, StoreError> {
+        self.sound.sweep(until, mark, most)
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
@@ -62,7 +62,7 @@ impl Store for Spoiled {
 async fn a_page_that_cannot_be_read_blocks_its_own_key_and_costs_one_opening() {
     let (store, clock) = (Spoiled::default(), Clock::by_hand(START).0);
     let reopened = Arc::clone(&store.reopened);
-    let time = LedgerTime::starting(clock.clone(), START);
+    let time = LedgerTime::starting(clock.clone(), None);
     let settings = settings(&clock, Durability::Memory);
     let start = (time, FencingToken::new(1));
     let ledger = Embedded::new(&settings, Box::new(store), Driver::thread(), start);

@@ -20,7 +20,7 @@ use super::{
     Change, Found, Mark, Place, Store, StoreError, Totals,
     layout::{HEAD, HELD, INDEX, Identity, Kinship, SETTLED, insert_row, split_row},
 };
-use crate::domain::KeyId;
+use crate::domain::{KeyId, Timestamp};
 
 pub(in crate::ledger::embedded) struct FileStore {
     opener: Opener,
@@ -49,6 +49,11 @@ impl FileStore {
     /// What must not run backwards, as of the last time that the file was open.
     pub(in crate::ledger::embedded) fn mark(&self) -> Mark {
         self.writer().identity.mark()
+    }
+
+    /// The time of the last transaction of the processes before this one; `None` in a new file.
+    pub(in crate::ledger::embedded) fn remembered(&self) -> Option<Timestamp> {
+        Some(self.mark().now).filter(|now| now.as_millis() > 0)
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -140,8 +145,8 @@ impl Store for FileStore {
         })
     }
 
-    fn sweep(&self, mark: Mark, most: usize) -> Result<usize, StoreError> {
-        let end = (mark.now.as_millis(), u64::MAX);
+    fn sweep(&self, until: Timestamp, mark: Mark, most: usize) -> Result<usize, StoreError> {
+        let end = (until.as_millis(), u64::MAX);
         // A look costs no fsync: most of the time nothing has expired.
         let any = {
             let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);

@@ -177,7 +177,7 @@ impl fmt::Debug for Opener {
 
 impl FileStore {
     /// Opens the file, made and prepared if it is missing. Every intent in it is settled as
-    /// `orphans` says; `start` is raised to what the file remembers.
+    /// `orphans` says, at the time of `start` or at what the file remembers, if that is later.
     pub(in crate::ledger::embedded) fn open(
         opener: Opener,
         start: Mark,
@@ -193,7 +193,7 @@ impl FileStore {
                     return Err(OpenError::Version { path: path(), format }.into());
                 }
                 Kinship::Foreign => return Err(OpenError::Foreign { path: path() }.into()),
-                Kinship::Blank => Identity::new(start),
+                Kinship::Blank => Identity::new(),
             };
             let identity = prepare(&database, identity, start, orphans)?;
             let snapshot = Snapshot::of(&database, identity.totals())?;
@@ -225,7 +225,9 @@ fn prepare(
     start: Mark,
     orphans: Orphans<'_>,
 ) -> Result<Identity, redb::Error> {
-    identity.advance(start);
+    // Not its time: a wall clock that is ahead is not to be remembered.
+    identity.advance(Mark { now: Timestamp::from_millis(0), ..start });
+    let now = identity.mark().now.max(start.now);
     let mut totals = identity.totals();
     let transaction = database.begin_write()?;
     {
@@ -240,9 +242,8 @@ fn prepare(
             })
             .collect::<Result<_, redb::Error>>()?;
         for (key, intent) in intents {
-            let Mark { now, token } = identity.mark();
-            let place_token = FencingToken::new(token.get() + 1);
-            identity.advance(Mark { now, token: place_token });
+            let place_token = FencingToken::new(identity.mark().token.get() + 1);
+            identity.advance(Mark { token: place_token, ..identity.mark() });
             let (expires_at, value) = orphans(now, &intent);
             let place = Place { expires_at, token: place_token };
             let value = value.as_deref().unwrap_or(&intent);
