@@ -1,6 +1,6 @@
 //! Completed records in memory, so that a retry costs the ledger nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use quick_cache::{Weighter, sync::Cache};
 
@@ -40,8 +40,8 @@ impl ReplayCache {
         None
     }
 
-    pub(super) fn insert(&self, key: KeyId, record: &Arc<Record>) {
-        let remaining = record.expires_at.since(self.clock.wall());
+    /// Keeps the record for as long as it is still to be replayed.
+    pub(super) fn insert(&self, key: KeyId, record: &Arc<Record>, remaining: Duration) {
         let until = self.clock.boot().after(remaining);
         self.records.insert(key, Cached { record: Arc::clone(record), until });
     }

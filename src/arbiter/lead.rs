@@ -47,7 +47,7 @@ impl Arbiter {
                 ended
             }
             Ok(Begun::Completed(record)) => {
-                self.0.cache.insert(call.key, &record);
+                self.0.cache.insert(call.key, &record, self.0.ledger.remaining(&record));
                 (replay_or_refuse(&call, Arc::clone(&record), false), None)
             }
             Ok(Begun::FingerprintMismatch(state)) => refused(Refusal::KeyReused(state)),
@@ -127,7 +127,8 @@ impl Arbiter {
             Execution::Answered { stored, disposition: Disposition::Store, live } => {
                 match hold.commit(stored).await {
                     Ok(Ended::Completed(record)) => {
-                        self.0.cache.insert(call.key, &record);
+                        let retention = record.expires_at.since(record.completed_at);
+                        self.0.cache.insert(call.key, &record, retention);
                         if record.token == token {
                             return (Verdict::Executed { live, record }, None);
                         }

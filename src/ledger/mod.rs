@@ -8,7 +8,7 @@ mod hold;
 #[cfg(test)]
 pub mod suite;
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -42,6 +42,13 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Ledger: fmt::Debug + Send + Sync + 'static {
     /// Takes the key's lock and writes the intent, or tells why not.
     fn begin(&self, begin: Begin) -> BoxFuture<'_, Result<Begun, LedgerError>>;
+
+    /// For how long `record`, which a `begin` found, is still to be given to retries, by the
+    /// ledger's own time: no wall clock of this machine may prolong it. A ledger that cannot tell
+    /// says zero, and none of its records is kept in memory.
+    fn remaining(&self, _record: &Record) -> Duration {
+        Duration::ZERO
+    }
 
     /// Whether a `begin` could succeed now; the error says why not.
     fn health(&self) -> Result<(), LedgerError>;

@@ -1,5 +1,6 @@
 //! What the arbiter promises, over an embedded ledger with virtual latencies and in paused time.
 
+mod clocks;
 mod endings;
 mod joining;
 mod sweeps;
@@ -37,6 +38,8 @@ const STEP: Duration = Duration::from_millis(2);
 const WORK: Duration = Duration::from_millis(10);
 const WAIT: Duration = Duration::from_secs(10);
 
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
 /// An arbiter with its ledger, and the upstream's counter.
 #[derive(Clone)]
 struct World {
@@ -55,7 +58,10 @@ impl World {
     }
 
     fn with_waiters(max_waiters_per_key: usize) -> Self {
-        let clock = Clock::following_tokio(Timestamp::from_millis(1_700_000_000_000));
+        Self::at(Clock::following_tokio(START), max_waiters_per_key)
+    }
+
+    fn at(clock: Clock, max_waiters_per_key: usize) -> Self {
         let settings = Settings {
             durability: Durability::Memory,
             timeout: Duration::from_secs(5),

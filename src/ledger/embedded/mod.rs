@@ -21,9 +21,7 @@ mod tests;
 mod time;
 mod writer;
 
-use std::sync::Arc;
-#[cfg(test)]
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -43,7 +41,7 @@ pub use self::{
     store::file::OpenError,
 };
 use super::{Begin, Begun, BoxFuture, Ledger, LedgerError, codec::Stored};
-use crate::domain::{Cause, Clock, FencingToken, Timestamp};
+use crate::domain::{Cause, Clock, FencingToken, Record, Timestamp};
 
 /// A ledger for one process. See the [module docs](self).
 ///
@@ -154,6 +152,10 @@ fn orphan(now: Timestamp, value: &Bytes) -> (Timestamp, Option<Vec<u8>>) {
 impl Ledger for Embedded {
     fn begin(&self, begin: Begin) -> BoxFuture<'_, Result<Begun, LedgerError>> {
         Box::pin(begin::begin(&self.core, begin))
+    }
+
+    fn remaining(&self, record: &Record) -> Duration {
+        record.expires_at.since(self.core.horizon())
     }
 
     fn health(&self) -> Result<(), LedgerError> {
