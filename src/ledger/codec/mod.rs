@@ -39,6 +39,7 @@ const VERSION: u8 = 1;
 
 impl Stored {
     /// The first byte is the version.
+    #[cfg(test)]
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Intent { intent, ended_at } => encode_intent(intent, *ended_at),
@@ -46,7 +47,7 @@ impl Stored {
         }
     }
 
-    /// Reads what [`encode`](Self::encode) wrote. A kept body shares the memory of `bytes`.
+    /// Reads what the functions of this room wrote. A kept body shares the memory of `bytes`.
     pub(crate) fn decode(bytes: &Bytes) -> Result<Self, DecodeError> {
         let (&version, value) = bytes.split_first().ok_or(DecodeError::Empty)?;
         if version != VERSION {

@@ -50,7 +50,7 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
                 #[cfg(test)]
                 core.driver.look_latency().await;
                 if core.damaged.has(&request.key) {
-                    return Err(unreadable("its pages could not be read a moment ago"));
+                    return Err(unreadable(&"its pages could not be read a moment ago"));
                 }
                 match look(core, request) {
                     Ok(Look::Begun(begun)) => return Ok(begun),
@@ -63,7 +63,7 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
                         match error.origin() {
                             Origin::Look if has_failed => {
                                 core.damaged.add(request.key);
-                                return Err(unreadable(error));
+                                return Err(unreadable(&error));
                             }
                             Origin::Look => {
                                 has_failed = true;
@@ -112,7 +112,7 @@ fn look(core: &Core, request: &Begin) -> Result<Look, Trouble> {
         Found::Held(value) => (Stored::decode(&value), None),
         Found::Settled(place, value) => (Stored::decode(&value), Some(place)),
     };
-    let stored = stored.map_err(|error| Trouble::Unreadable(unreadable(error)))?;
+    let stored = stored.map_err(|error| Trouble::Unreadable(unreadable(&error)))?;
     if place.is_some_and(|place| place.is_expired(core.horizon())) {
         return Ok(fresh(core, request, place));
     }
@@ -183,7 +183,7 @@ async fn own(
     }
 }
 
-fn unreadable(reason: impl ToString) -> LedgerError {
+fn unreadable(reason: &impl ToString) -> LedgerError {
     LedgerError::RecordUnreadable { reason: reason.to_string() }
 }
 

@@ -46,7 +46,7 @@ async fn a_start_with_a_wall_clock_ahead_ends_no_retention_once_the_clock_is_rig
     for key in [1, 2] {
         completed(begin(&ledger, request(key)).await);
     }
-    hands.advance(COMPLETED - 3 * MINUTE);
+    hands.advance(COMPLETED.saturating_sub(3 * MINUTE));
     completed(begin(&ledger, request(1)).await);
     hands.advance(MINUTE);
     owner(begin(&ledger, request(1)).await).release().await.unwrap();
@@ -63,7 +63,7 @@ async fn a_wall_clock_that_was_ahead_once_is_not_remembered() {
     let (embedded, ledger, hands) = start(&disk, START.after(2 * MINUTE));
     assert_eq!(embedded.core.now(), START.after(2 * MINUTE));
     completed(begin(&ledger, request(1)).await);
-    hands.advance(COMPLETED - 2 * MINUTE);
+    hands.advance(COMPLETED.saturating_sub(2 * MINUTE));
     owner(begin(&ledger, request(1)).await).release().await.unwrap();
 }
 
@@ -95,12 +95,13 @@ async fn a_file_that_was_made_with_a_wall_clock_ahead_heals() {
 #[tokio::test]
 async fn a_wall_clock_that_has_stood_for_an_hour_is_trusted() {
     let disk = answered().await;
-    let (_, ledger, hands) = start(&disk, START.after(COMPLETED - Duration::from_hours(2)));
+    let (_, ledger, hands) =
+        start(&disk, START.after(COMPLETED.saturating_sub(Duration::from_hours(2))));
     hands.advance(Duration::from_hours(1));
     executing(&ledger, request(2)).await.release().await.unwrap();
 
     hands.step_wall(START);
-    hands.advance(Duration::from_hours(1) - MINUTE);
+    hands.advance(Duration::from_hours(1).saturating_sub(MINUTE));
     completed(begin(&ledger, request(1)).await);
     hands.advance(MINUTE);
     owner(begin(&ledger, request(1)).await).release().await.unwrap();

@@ -124,7 +124,7 @@ impl Disk {
         let delay = state.delay;
         state.check()?;
         drop(state);
-        thread::sleep(delay);
+        thread::park_timeout(delay);
         Ok(())
     }
 
