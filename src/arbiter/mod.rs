@@ -5,6 +5,7 @@
 //! the ledger does so in a task of its own, which outlives its client: a caller that hangs up
 //! cancels nothing that its retry will ask for.
 
+mod budget;
 mod cache;
 mod flight;
 mod judge;
@@ -25,12 +26,13 @@ use std::{
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{cache::ReplayCache, flight::Flights};
 pub use self::{
+    budget::{Budget, Exhausted, Reserved},
     permit::{Full, Permit, Permits},
     policy::{Disposition, Policy, Responses},
     verdict::{Attempt, Call, Execution, Refusal, Verdict},
 };
+use self::{cache::ReplayCache, flight::Flights};
 use crate::{domain::Clock, ledger::Ledger};
 
 /// Bounds of the [`Arbiter`].

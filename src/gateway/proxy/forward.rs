@@ -28,7 +28,7 @@ use super::{
     link::{Failure, Link},
     upgrade,
 };
-use crate::{ledger::Gate, telemetry::UpstreamMetrics};
+use crate::{gateway::headers::host_from_target, ledger::Gate, telemetry::UpstreamMetrics};
 
 /// A set of endpoints that answer alike, with their connections.
 #[derive(Debug)]
@@ -271,15 +271,9 @@ fn prepare(head: &mut Parts, body: &RequestBody) {
 }
 
 fn to_origin_form(head: &mut Parts) {
+    host_from_target(&head.uri, &mut head.headers);
     let uri = std::mem::take(&mut head.uri).into_parts();
-    if let Some(authority) = uri.authority {
-        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
-        if let Ok(host) = HeaderValue::from_str(host) {
-            head.headers.insert(HOST, host);
-        }
-    }
-    let target = uri.path_and_query.map_or_else(Uri::default, Uri::from);
-    head.uri = target;
+    head.uri = uri.path_and_query.map_or_else(Uri::default, Uri::from);
 }
 
 impl fmt::Debug for Call {
