@@ -4,6 +4,7 @@ mod build;
 mod housekeeping;
 mod run;
 mod signals;
+mod workers;
 
 use std::net::SocketAddr;
 

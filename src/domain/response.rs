@@ -52,10 +52,11 @@ impl StoredResponse {
             memory.split().freeze()
         };
         for value in self.headers.values_mut() {
-            let copy = HeaderValue::from_maybe_shared(copied(value.as_bytes()));
-            let mut copy = copy.expect("the bytes of a header value are one");
-            copy.set_sensitive(value.is_sensitive());
-            *value = copy;
+            // The bytes of a value are always a value.
+            if let Ok(mut copy) = HeaderValue::from_maybe_shared(copied(value.as_bytes())) {
+                copy.set_sensitive(value.is_sensitive());
+                *value = copy;
+            }
         }
         if let StoredBody::Kept(body) = &mut self.body {
             *body = copied(body);

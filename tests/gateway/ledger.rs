@@ -245,3 +245,24 @@ async fn a_gateway_whose_disk_is_full_stops_when_it_is_told_to() {
     assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
     assert_eq!(upstream.count(), 1);
 }
+
+#[tokio::test]
+async fn a_second_gateway_cannot_take_the_address_of_the_first() {
+    // Both would get some of the requests, and neither would know the other's keys.
+    let upstream = Upstream::start();
+    let config = Config::to(upstream.address).text("");
+    let first = Home::new();
+    let gateway = first.start_with(&config).await;
+    for (field, taken) in [("listen.address", gateway.address), ("admin.address", gateway.admin)] {
+        let is_admin = field == "admin.address";
+        let place = if is_admin {
+            "admin: { address: '127.0.0.1:0'"
+        } else {
+            "listen: { address: '127.0.0.1:0'"
+        };
+        let second = config.replace(place, &place.replace("127.0.0.1:0", &taken.to_string()));
+        let (code, said) = Home::new().fail_with(&second).await;
+        assert_eq!(code, 1, "{field}: {said}");
+        assert!(said.contains(field) && said.contains(&taken.to_string()), "{said}");
+    }
+}

@@ -112,7 +112,7 @@ pub(super) fn echo() -> (Echo, mpsc::UnboundedReceiver<Seen>) {
 pub(super) fn start(settings: Settings) -> Running {
     let (echo, seen) = echo();
     let services = watch::Sender::new(echo.clone());
-    let server = Server::bind(settings).unwrap();
+    let server = Server::bind(&settings, 1).unwrap().remove(0);
     let address = server.local_address();
     let (shutdown, stopped) = oneshot::channel::<()>();
     let subscription = services.subscribe();
