@@ -85,15 +85,14 @@ async fn accept(
     pause: &Pause,
     waiting: &mut Option<(TcpStream, Peer)>,
 ) -> io::Result<(OwnedSemaphorePermit, TcpStream, Peer)> {
-    let (stream, peer) = match waiting.take() {
-        Some(connection) => connection,
-        None => {
-            sleep_until(pause.until).await;
-            let (stream, peer) = listener.accept().await?;
-            // It fails for connections that are gone already, as their first read will tell.
-            stream.set_nodelay(true).ok();
-            (stream, Peer(peer))
-        }
+    let (stream, peer) = if let Some(connection) = waiting.take() {
+        connection
+    } else {
+        sleep_until(pause.until).await;
+        let (stream, peer) = listener.accept().await?;
+        // It fails for connections that are gone already, as their first read will tell.
+        stream.set_nodelay(true).ok();
+        (stream, Peer(peer))
     };
     if let Ok(place) = Arc::clone(places).try_acquire_owned() {
         return Ok((place, stream, peer));
