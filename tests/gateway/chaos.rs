@@ -127,8 +127,8 @@ async fn a_disk_that_fills_again_and_again_under_load_runs_nothing_twice() {
     let known = load.stopped().await;
 
     holds(&gateway, &upstream, &known).await;
-    let refused = |answer: &&Answer| answer.status == 503 && answer.code() == "ledger-unavailable";
-    let refused = known.iter().filter(|(_, first)| first.as_ref().filter(refused).is_some());
+    let refused = |answer: &Answer| answer.status == 503 && answer.code() == "ledger-unavailable";
+    let refused = known.iter().filter(|(_, first)| first.as_ref().is_some_and(refused));
     let refused: Vec<_> = refused.map(|(key, _)| key).collect();
     assert!(!refused.is_empty(), "the disk was never full");
     for key in refused {
