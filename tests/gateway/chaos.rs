@@ -115,7 +115,7 @@ async fn a_disk_that_fills_again_and_again_under_load_runs_nothing_twice() {
     let config = Config::to(upstream.address).durable().ledger("timeout: 50ms");
     let (gateway, home) = Gateway::start(&config).await;
     let load = Load::start(gateway.address, "k");
-    for _ in 0..5 {
+    for _ in 0..4 {
         load.goes_on().await;
         gateway.limit_files(Some(0));
         load.goes_on().await;
@@ -133,8 +133,12 @@ async fn a_disk_that_fills_again_and_again_under_load_runs_nothing_twice() {
     assert!(!refused.is_empty(), "the disk was never full");
     for key in refused {
         assert_eq!(upstream.executions(key), 0, "{key} was refused and ran");
-        let retry = gateway.ask(&post(key)).await;
-        assert_eq!((retry.status, retry.is_replay()), (201, false), "{key}: {retry:?}");
+        // A disk that is busy now may be slower than this ledger's patience.
+        let request = post(key);
+        let served = async { while gateway.ask(&request).await.status == 503 {} };
+        soon("an answer to a request that was refused", served).await;
+        assert_eq!(gateway.ask(&request).await.status, 201, "{key}");
+        assert_eq!(upstream.executions(key), 1, "{key}");
     }
     gateway.kill();
     let gateway = home.start(&config).await;

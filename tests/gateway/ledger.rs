@@ -84,7 +84,7 @@ async fn is_ready(gateway: &Gateway) {
 #[tokio::test]
 async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwarded() {
     let upstream = Upstream::start();
-    let config = Config::to(upstream.address).durable().ledger("timeout: 500ms");
+    let config = Config::to(upstream.address).durable().ledger("timeout: 1s");
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("before")).await;
     assert_eq!(first.status, 201);
@@ -121,10 +121,8 @@ async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwar
 #[tokio::test]
 async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
     let upstream = Upstream::holding();
-    let config = Config::to(upstream.address)
-        .durable()
-        .ledger("timeout: 500ms")
-        .rules("in_progress: reject");
+    let config =
+        Config::to(upstream.address).durable().ledger("timeout: 1s").rules("in_progress: reject");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -164,7 +162,7 @@ async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
 #[tokio::test]
 async fn an_answer_that_was_never_stored_is_unknown_after_a_kill() {
     let upstream = Upstream::holding();
-    let config = Config::to(upstream.address).durable().ledger("timeout: 500ms");
+    let config = Config::to(upstream.address).durable().ledger("timeout: 1s");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -229,7 +227,7 @@ async fn keys_are_found_again_with_the_same_secret_and_not_with_another() {
 async fn a_gateway_whose_disk_is_full_stops_when_it_is_told_to() {
     let upstream = Upstream::holding();
     let config =
-        Config::to(upstream.address).durable().ledger("timeout: 500ms").top("drain_timeout: 500ms");
+        Config::to(upstream.address).durable().ledger("timeout: 1s").top("drain_timeout: 500ms");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
