@@ -111,7 +111,7 @@ async fn a_waiter_over_the_bound_is_refused_and_the_others_are_answered() {
 async fn a_different_request_is_told_so_however_many_wait() {
     let world = World::with_waiters(1);
     let different = async {
-        sleep(STEP * 3).await;
+        sleep(STEP * 3 + WORK / 2).await;
         world.request("b").await
     };
     let (_, _, different) = tokio::join!(world.request("a"), world.request("a"), different);
