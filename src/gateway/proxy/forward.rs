@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{
-    HeaderValue, Request, Response, StatusCode, Uri, Version,
+    HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version,
     header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE},
     request::Parts,
 };
@@ -214,6 +214,10 @@ impl Upstream {
         }
         let (mut head, incoming) = response.into_parts();
         head.version = Version::HTTP_11;
+        if !settle_framing(&mut head.headers) {
+            let error = "the answer is in a transfer coding other than chunked".into();
+            return Err(Failure::Final(UpstreamError::Interrupted(error)));
+        }
         let body = if link.is_reusable() {
             link.rest();
             in_flight.peer().pool.put(link);
@@ -267,6 +271,21 @@ fn prepare(head: &mut Parts, body: &RequestBody) {
             head.headers.remove(CONTENT_LENGTH);
             head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
+    }
+}
+
+/// Leaves an answer with one length: chunks beat a `Content-Length` (RFC 9112 section 6.3), and
+/// passing that on would let the client read another answer than was read here. False for a body
+/// that is coded in a way nobody here undoes.
+fn settle_framing(headers: &mut HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
+            headers.remove(CONTENT_LENGTH);
+            true
+        }
+        (Some(_), _) => false,
     }
 }
 
