@@ -1,0 +1,5 @@
+//! The API over an embedded ledger in memory, as scripts and foreign pages meet it.
+
+mod access;
+mod keys;
+mod support;
