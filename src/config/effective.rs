@@ -180,6 +180,9 @@ fn hidden(secret: Option<&Secret>) -> Option<&'static str> {
 }
 
 fn duration(duration: Duration) -> String {
+    if duration.is_zero() {
+        return "0s".to_owned();
+    }
     Measure::Duration.show(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
