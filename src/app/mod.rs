@@ -5,6 +5,7 @@ mod directory;
 mod housekeeping;
 mod run;
 mod signals;
+mod workers;
 
 use std::net::SocketAddr;
 

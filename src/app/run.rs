@@ -1,10 +1,10 @@
 //! One run of the gateway, from its start to the end of its drain.
 
-use std::{fmt, future::Future, io, path::PathBuf, sync::Arc};
+use std::{fmt, future::Future, io, num::NonZero, path::PathBuf, sync::Arc};
 
 use tokio::{
-    sync::{oneshot, watch},
-    time::sleep,
+    sync::watch,
+    time::{sleep, timeout},
 };
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ use super::{
     directory::Directory,
     housekeeping::Housekeeping,
     signals::{Request, Signals},
+    workers::Workers,
 };
 use crate::{
     admin::{Admin, Api, Readiness},
@@ -54,6 +55,8 @@ pub enum RunError {
     Log(#[from] telemetry::log::InitError),
     #[error("could not start metrics")]
     Metrics(#[from] telemetry::InstallError),
+    #[error("could not start the threads that serve requests")]
+    Workers(#[source] io::Error),
     #[error("could not listen for signals")]
     Signals(#[source] io::Error),
 }
@@ -81,11 +84,14 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         tracing::warn!(%warning, "configuration");
     }
 
-    let server = Server::bind(build::server(&config)).map_err(|source| RunError::Listen {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let servers = Server::bind(&build::server(&config), processors);
+    let servers = servers.map_err(|source| RunError::Listen {
         what: "listen.address",
         address: config.listen.address,
         source,
     })?;
+    let public = servers.first().map_or(config.listen.address, Server::local_address);
     let ledger = open_ledger(&config).await?;
     let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
     let arbiter = Arbiter::new(
@@ -110,7 +116,8 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
 
-    let addresses = Addresses { public: server.local_address(), admin: admin.local_address() };
+    let addresses = Addresses { public, admin: admin.local_address() };
+    let mut workers = Workers::start(servers, &current).map_err(RunError::Workers)?;
     let housekeeping = Housekeeping {
         metrics,
         arbiter: arbiter.clone(),
@@ -129,27 +136,25 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     started(addresses);
 
     let (drain_delay, drain_timeout) = (config.drain_delay, config.drain_timeout);
+    let ledger_timeout = config.ledger.timeout;
     let mut running = Running { config, shared, upstreams, services, in_effect };
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server.serve(current, async {
-        // An error means that the sender is gone: stop as well.
-        stopped.await.ok();
-    }));
     while signals.next().await == Request::Reload {
         running.reload(file.as_ref());
     }
     tracing::info!("gateway stops: finishing what is in flight");
     readiness.drain();
-    drop(stop);
+    workers.stop();
     let finished = async {
-        if let Err(error) = serving.await {
-            tracing::error!(error = &error as &dyn std::error::Error, "listener panicked");
-        }
+        workers.drained().await;
         // Executions whose clients have left.
         arbiter.idle().await;
     };
     drain(finished, &arbiter, &mut signals, sleep(drain_delay + drain_timeout)).await;
-    ledger.close().await;
+    // Not for ever: a file that cannot be written may stay so.
+    if timeout(ledger_timeout, ledger.close()).await.is_err() {
+        tracing::error!("ledger is not closed: what it could not store is unknown from now on");
+    }
+    drop(workers);
     for task in background {
         task.abort();
     }

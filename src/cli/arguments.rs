@@ -41,7 +41,7 @@ pub(super) enum Command {
     /// See keys, and decide about those whose outcome is unknown.
     ///
     /// All but `path` ask the API on a gateway's admin address, with the token that the
-    /// environment variable ONCEGATE_ADMIN_TOKEN holds. Exits with 0; with 1 if it was refused,
+    /// environment variable `ONCEGATE_ADMIN_TOKEN` holds. Exits with 0; with 1 if it was refused,
     /// nothing was found, or nobody answers; with 2 if the command line is wrong.
     #[command(subcommand)]
     Keys(Keys),

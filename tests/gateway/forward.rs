@@ -1,9 +1,9 @@
 //! What of a request reaches the upstream, and what of an answer the client.
 
-use crate::support::{Client, Config, Gateway, Home, Upstream, answer, get, post};
+use crate::support::{Client, Config, Gateway, Home, Step, Upstream, answer, get, post};
 
 async fn start() -> (Upstream, Gateway, Home) {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, home) = Gateway::start(&Config::to(upstream.address)).await;
     (upstream, gateway, home)
 }
@@ -11,14 +11,14 @@ async fn start() -> (Upstream, Gateway, Home) {
 #[tokio::test]
 async fn path_query_host_and_lines_are_forwarded_as_they_came() {
     let (upstream, gateway, _home) = start().await;
-    for request in
-        [post("k").to("/v1/%63harges/a%20b?x=%2F&x&y=1"), get("/v1/%63harges/a%20b?x=%2F&x&y=1")]
-    {
+    for method in ["POST", "GET"] {
+        let request = post("k").method(method).to("/v1/%63harges/a%20b?x=%2F&x&y=1");
         gateway
             .ask(&request.header("X-Name", b"J\xf6rg").header("X-Two", "1").header("X-Two", "2"))
             .await;
         let received = upstream.last();
         assert_eq!(received.target, "/v1/%63harges/a%20b?x=%2F&x&y=1");
+        assert_eq!(received.method, method);
         assert_eq!(received.header("host"), Some("api.test"));
         let lines = |name: &str| -> Vec<_> {
             let lines = received.headers.iter().filter(|(line, _)| line == name);
@@ -136,4 +136,36 @@ async fn an_http_1_0_client_gets_its_answer_and_the_end_of_its_connection() {
     assert_eq!(client.answer().await.status, 201);
     assert!(client.is_closed().await);
     assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_plain_route_lets_a_connection_become_a_websocket() {
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                  Upgrade: websocket\r\n\r\nhello";
+    let upstream = Upstream::always(vec![Step::Write(switch.into()), Step::Wait, Step::Close]);
+    let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
+    let request = get("/socket").header("Connection", "Upgrade").header("Upgrade", "websocket");
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&request).await;
+    let switched = client.answer_to(&request).await;
+    assert_eq!((switched.status, switched.header("upgrade")), (101, Some("websocket")));
+    assert_eq!(client.exactly(5).await.unwrap(), b"hello");
+    upstream.go();
+    assert!(client.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_body_whose_chunks_are_malformed_is_refused_and_touches_no_key() {
+    let (upstream, gateway, _home) = start().await;
+    let head = post("k").body("").header("Transfer-Encoding", "chunked");
+    for chunks in ["6\r\namount\r\nzz\r\n", "6\r\namountXX", "-1\r\n\r\n"] {
+        let mut client = Client::connect(gateway.address).await;
+        client.send(&head).await;
+        client.send_bytes(chunks.as_bytes()).await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "bad-request"), "{chunks}");
+        assert!(client.is_closed().await);
+    }
+    assert_eq!(upstream.count(), 0);
+    assert_eq!(gateway.ask(&post("k")).await.status, 201);
 }

@@ -1,10 +1,12 @@
 //! The ledger's file: whose it is, and what is said when it cannot be read or written.
 
-use crate::support::{Client, Config, Gateway, Home, Upstream, get, post, soon};
+use rustix::process::Signal;
+
+use crate::support::{Client, Config, Gateway, Home, Step, Upstream, answer, get, post, soon};
 
 #[tokio::test]
 async fn a_second_process_on_the_same_file_is_refused_and_disturbs_nothing() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable();
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("k")).await;
@@ -23,7 +25,7 @@ async fn a_second_process_on_the_same_file_is_refused_and_disturbs_nothing() {
 
 #[tokio::test]
 async fn a_file_that_is_not_ours_or_damaged_is_refused_and_never_overwritten() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable();
     let (gateway, home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;
@@ -52,7 +54,7 @@ async fn a_file_that_is_not_ours_or_damaged_is_refused_and_never_overwritten() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_made_is_a_clear_error() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let home = Home::new();
     let config = Config::to(upstream.address).durable();
     for path in [home.path().join("missing").join("ledger.redb"), home.path().to_owned()] {
@@ -65,7 +67,7 @@ async fn a_file_that_cannot_be_made_is_a_clear_error() {
 
 #[tokio::test]
 async fn an_address_that_is_taken_is_a_clear_error() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let home = Home::new();
     let config = Config::to(upstream.address).text("");
     let (code, said) =
@@ -81,7 +83,7 @@ async fn is_ready(gateway: &Gateway) {
 
 #[tokio::test]
 async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwarded() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("before")).await;
@@ -117,7 +119,7 @@ async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwar
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address)
         .durable()
         .ledger("timeout: 100ms")
@@ -160,7 +162,7 @@ async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
 
 #[tokio::test]
 async fn an_answer_that_was_never_stored_is_unknown_after_a_kill() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
@@ -177,7 +179,7 @@ async fn an_answer_that_was_never_stored_is_unknown_after_a_kill() {
 
 #[tokio::test]
 async fn after_its_retention_a_key_is_new() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable().rules("retention: { completed: 1s }");
     let (gateway, _home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;
@@ -185,4 +187,61 @@ async fn after_its_retention_a_key_is_new() {
     soon("the end of the retention", again).await;
     assert_eq!(upstream.count(), 2);
     assert_eq!(upstream.last().header("idempotency-attempt"), Some("1"));
+}
+
+#[tokio::test]
+async fn a_key_with_an_unknown_outcome_is_new_after_the_retention_of_that() {
+    let upstream = Upstream::always(vec![Step::Close]);
+    let config =
+        Config::to(upstream.address).durable().rules("retention: { completed: 10h, unknown: 1s }");
+    let (gateway, _home) = Gateway::start(&config).await;
+    gateway.ask(&post("k")).await;
+    upstream.now(|_| answer("201 Created", "", "done"));
+    let again = async { while gateway.ask(&post("k")).await.status == 409 {} };
+    soon("the end of the retention", again).await;
+    assert!(gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(upstream.count(), 2);
+    assert_eq!(upstream.last().header("idempotency-attempt"), Some("1"));
+}
+
+#[tokio::test]
+async fn keys_are_found_again_with_the_same_secret_and_not_with_another() {
+    let upstream = Upstream::start();
+    let secret = |byte: &str| format!("key_secret: '{}'", byte.repeat(32));
+    let config = |byte| Config::to(upstream.address).durable().top(&secret(byte));
+    let (gateway, home) = Gateway::start(&config("a")).await;
+    gateway.ask(&post("k")).await;
+    gateway.kill();
+    let gateway = home.start(&config("a")).await;
+    assert!(gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(gateway.ask(&post("k").body("amount=6")).await.code(), "key-reused");
+    gateway.kill();
+    let gateway = home.start(&config("b")).await;
+    assert!(!gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(upstream.count(), 2);
+    let file = std::fs::read(home.ledger()).unwrap();
+    let holds = |text: &[u8]| file.windows(text.len()).any(|window| window == text);
+    assert!(!holds(b"alice-secret"), "a scope's value is in the file");
+}
+
+#[tokio::test]
+async fn a_gateway_whose_disk_is_full_stops_when_it_is_told_to() {
+    let upstream = Upstream::holding();
+    let config =
+        Config::to(upstream.address).durable().ledger("timeout: 100ms").top("drain_timeout: 500ms");
+    let (gateway, home) = Gateway::start(&config).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    gateway.limit_files(Some(0));
+    upstream.go();
+    assert_eq!(client.answer().await.code(), "answer-not-stored");
+    drop(client);
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.exit_code().await, 0);
+
+    let gateway = home.start(&config).await;
+
+    assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
+    assert_eq!(upstream.count(), 1);
 }

@@ -112,16 +112,16 @@ impl<S> Idempotency<S> {
     {
         let Self { inner, shared, settings } = self;
         let request_id = RequestId::of(request.extensions());
-        let Admitted { call, parts, body, reserved } =
+        let Admitted { call, parts, reserved } =
             match admit::admit(request, key, &request_id, &shared, &settings).await {
                 Ok(admitted) => admitted,
                 Err(problem) => return refuse(problem, &request_id),
             };
-        let executing = Arc::clone(&settings);
+        let (executing, subject) = (Arc::clone(&settings), Arc::clone(&call.subject));
         let verdict = shared
             .arbiter
             .judge::<Live<ResBody>, _, _>(call, move |attempt| async move {
-                let request = execute::request::<ReqBody>((parts, body), &attempt, &executing);
+                let request = execute::request::<ReqBody>(parts, &subject, &attempt, &executing);
                 let execution = execute::execute(inner, request, attempt, &executing).await;
                 // Both bodies are held until the attempt has its answer.
                 drop(reserved);

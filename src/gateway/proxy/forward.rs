@@ -152,8 +152,16 @@ impl Upstream {
                 Err(failure) => return Err(failure),
             }
         }
+        // Boxed: most requests find a connection, and need not carry the room for making one.
+        let link = Box::pin(self.open(peer, call.deadline)).await?;
+        let (response, link) = self.send(link, call).await?;
+        self.answer(response, link, in_flight, call)
+    }
+
+    /// Makes a connection to `peer`.
+    async fn open(&self, peer: &Peer, deadline: Instant) -> Result<Box<Link>, Failure> {
         let connecting = connect(&peer.endpoint, self.settings.connect_timeout);
-        let stream = match timeout_at(call.deadline, connecting).await {
+        let stream = match timeout_at(deadline, connecting).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 self.endpoints.rest(peer);
@@ -161,11 +169,8 @@ impl Upstream {
             }
             Err(elapsed) => return Err(Failure::Unwritten(elapsed.into())),
         };
-        let link = Link::open(stream, self.settings.max_answer_head)
-            .await
-            .map_err(|error| Failure::Unwritten(error.into()))?;
-        let (response, link) = self.send(link, call).await?;
-        self.answer(response, link, in_flight, call)
+        let opened = Link::open(stream, self.settings.max_answer_head).await;
+        opened.map_err(|error| Failure::Unwritten(error.into()))
     }
 
     /// Sends the call over `link`. After `Unwritten` the call has its body back and `link` is gone.
