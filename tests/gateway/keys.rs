@@ -38,7 +38,7 @@ async fn said(words: &[&str], environment: &[(&str, &str)], input: &str) -> Said
 
 /// A gateway whose API needs the token, and an upstream that breaks off after each request.
 async fn start(config: impl FnOnce(Config) -> Config) -> (Upstream, Gateway, Home) {
-    let upstream = Upstream::always(vec![Step::Close]).await;
+    let upstream = Upstream::always(vec![Step::Close]);
     let config = config(Config::to(upstream.address).admin(&format!("token: {TOKEN}")));
     let (gateway, home) = Gateway::start(&config).await;
     (upstream, gateway, home)
@@ -219,7 +219,7 @@ async fn authorised(gateway: &Gateway, target: &str) -> Answer {
 
 #[tokio::test]
 async fn the_masked_configuration_and_the_names_of_keys_follow_a_reload() {
-    let upstream = Upstream::always(vec![Step::Close]).await;
+    let upstream = Upstream::always(vec![Step::Close]);
     let config = Config::to(upstream.address).admin(&format!("token: {TOKEN}"));
     let (gateway, home) = Gateway::start(&config).await;
     let renewed = config
