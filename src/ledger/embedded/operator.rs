@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -31,6 +30,9 @@ struct Turn {
     /// `None` for an intent that a holder of this process left without an end.
     place: Option<Place>,
 }
+
+/// What is stored; without a place it stands among what is held.
+type Value = (Stored, Option<Place>);
 
 /// A holder of this process is known to be gone only when the process is: an attempt that is
 /// bounded by `request_timeout` ends by itself, and one whose answer cannot be stored must keep
@@ -103,18 +105,47 @@ impl Operator for Embedded {
 
 /// Waits for the key's lock, which only an unknown key gives to an operator.
 async fn turn(core: &Arc<Core>, key: KeyId) -> Result<Turn, DecideError> {
-    let claim = claim(core, key).await?.ok_or(DecideError::InProgress)?;
-    core.driver.look_latency().await;
-    match read(core, &key)? {
+    let (claim, stored) = look(core, key).await?;
+    let claim = claim.ok_or(DecideError::InProgress)?;
+    match stored {
         None => Err(DecideError::Absent),
         Some((Stored::Completed(_), _)) => Err(DecideError::Completed),
         Some((Stored::Intent { intent, .. }, place)) => Ok(Turn { claim, intent, place }),
     }
 }
 
-/// `None` when an attempt holds the key.
-async fn claim(core: &Arc<Core>, key: KeyId) -> Result<Option<Claim>, LedgerError> {
+async fn show(core: &Arc<Core>, key: KeyId) -> Result<Option<Entry>, LedgerError> {
+    let (claim, stored) = look(core, key).await?;
+    // With the claim nobody holds it, and nobody can as long as this looks.
+    let is_held = claim.is_none();
+    Ok(stored.map(|(stored, place)| entry(key, stored, is_held && place.is_none())))
+}
+
+/// The key's lock, unless an attempt holds it, and what is stored.
+async fn look(core: &Arc<Core>, key: KeyId) -> Result<(Option<Claim>, Option<Value>), LedgerError> {
     let patience = Instant::now() + core.timeout;
+    loop {
+        let claim = claim(core, key, patience).await?;
+        core.driver.look_latency().await;
+        match core.store.find(&key) {
+            Ok(found) => return Ok((claim, read(core, found)?)),
+            Err(error) => {
+                drop(claim);
+                core.suspect(&error);
+                if timeout_at(patience, core.usable()).await.is_err() {
+                    return Err(unavailable(core));
+                }
+            }
+        }
+    }
+}
+
+/// `None` when an attempt holds the key.
+async fn claim(
+    core: &Arc<Core>,
+    key: KeyId,
+    patience: Instant,
+) -> Result<Option<Claim>, LedgerError> {
     loop {
         if core.closing.is_cancelled() {
             return Err(closed());
@@ -132,17 +163,10 @@ async fn claim(core: &Arc<Core>, key: KeyId) -> Result<Option<Claim>, LedgerErro
     }
 }
 
-async fn show(core: &Arc<Core>, key: KeyId) -> Result<Option<Entry>, LedgerError> {
-    match claim(core, key).await? {
-        // Nobody holds it, and nobody can as long as this looks.
-        Some(_claim) => Ok(read(core, &key)?.map(|(stored, _)| entry(key, stored, false))),
-        None => held_entry(core, &key),
-    }
-}
-
 /// A key that was held a moment ago: what it is now.
 pub(super) fn held_entry(core: &Core, key: &KeyId) -> Result<Option<Entry>, LedgerError> {
-    Ok(read(core, key)?.map(|(stored, place)| entry(*key, stored, place.is_none())))
+    let found = core.store.find(key).map_err(|error| troubled(core, &error))?;
+    Ok(read(core, found)?.map(|(stored, place)| entry(*key, stored, place.is_none())))
 }
 
 pub(super) fn entry(key: KeyId, stored: Stored, is_held: bool) -> Entry {
@@ -154,14 +178,13 @@ pub(super) fn entry(key: KeyId, stored: Stored, is_held: bool) -> Entry {
 }
 
 /// What is stored and not over.
-fn read(core: &Core, key: &KeyId) -> Result<Option<(Stored, Option<Place>)>, LedgerError> {
-    let (value, place): (Bytes, _) =
-        match core.store.find(key).map_err(|error| troubled(core, &error))? {
-            Found::Nothing => return Ok(None),
-            Found::Held(value) => (value, None),
-            Found::Settled(place, _) if place.is_expired(core.now()) => return Ok(None),
-            Found::Settled(place, value) => (value, Some(place)),
-        };
+fn read(core: &Core, found: Found) -> Result<Option<Value>, LedgerError> {
+    let (value, place) = match found {
+        Found::Nothing => return Ok(None),
+        Found::Held(value) => (value, None),
+        Found::Settled(place, _) if place.is_expired(core.now()) => return Ok(None),
+        Found::Settled(place, value) => (value, Some(place)),
+    };
     let stored = Stored::decode(&value)
         .map_err(|error| LedgerError::RecordUnreadable { reason: error.to_string() })?;
     Ok(Some((stored, place)))

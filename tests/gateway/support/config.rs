@@ -66,7 +66,7 @@ impl Config {
     }
 
     pub(crate) fn admin(self, fields: &str) -> Self {
-        Self { admin: fields.into(), ..self }
+        Self { admin: format!(", {fields}"), ..self }
     }
 
     pub(crate) fn upstream(self, fields: &str) -> Self {
@@ -100,7 +100,7 @@ impl Config {
         };
         let lines = [
             format!("listen: {{ address: '127.0.0.1:0', {} }}", self.listen),
-            format!("admin: {{ address: '127.0.0.1:0', {} }}", self.admin),
+            format!("admin: {{ address: '127.0.0.1:0'{} }}", self.admin),
             "gateway_id: tested".into(),
             format!("ledger: {{ kind: embedded, embedded: {{ {storage} }}, {} }}", self.ledger),
             format!("limits: {{ {} }}", self.limits),

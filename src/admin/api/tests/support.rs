@@ -17,7 +17,7 @@ use crate::{
     admin::{Directory, KeyName, NameError},
     domain::{
         BodyMode, Cause, Clock, Fingerprint, KeyId, Origin, Recipe, Retention, ScopeMissing,
-        Secret, Subject,
+        Secret, Subject, Timestamp,
     },
     ledger::{
         Begin, Begun, Hold, Ledger, Takeover,
@@ -65,6 +65,11 @@ impl Directory for Numbered {
     }
 }
 
+fn settings(clock: Clock) -> Settings {
+    let timeout = Duration::from_secs(5);
+    Settings { durability: Durability::Memory, timeout, clock, sweep: Sweep::default() }
+}
+
 pub(super) fn id(key: u8) -> String {
     KeyId::from_bytes([key; 32]).to_string()
 }
@@ -73,13 +78,18 @@ pub(super) fn id(key: u8) -> String {
 
 impl Harness {
     pub(super) fn new(token: Option<&str>) -> Self {
-        let settings = Settings {
-            durability: Durability::Memory,
-            timeout: Duration::from_secs(5),
-            clock: Clock::system(),
-            sweep: Sweep::default(),
-        };
-        let ledger = Arc::new(Embedded::open(&settings).unwrap());
+        let ledger = Embedded::open(&settings(Clock::system())).unwrap();
+        Self::over(ledger, token)
+    }
+
+    /// Each step of the ledger takes `latency`, in paused time.
+    pub(super) fn slow(latency: Duration) -> Self {
+        let clock = Clock::following_tokio(Timestamp::from_millis(0));
+        Self::over(Embedded::with_latency(&settings(clock), latency), None)
+    }
+
+    fn over(ledger: Embedded, token: Option<&str>) -> Self {
+        let ledger = Arc::new(ledger);
         let asked = Arc::<Mutex<Vec<KeyName>>>::default();
         let api = Api {
             operator: Arc::clone(&ledger) as _,

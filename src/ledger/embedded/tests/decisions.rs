@@ -8,18 +8,27 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
-use super::{harness::DelayedHarness, harness::DiskHarness};
+use super::{
+    disk::Disk,
+    harness::{DelayedHarness, DiskHarness, START, on_disk},
+};
 use crate::{
-    domain::KeyId,
+    domain::{Clock, FencingToken, KeyId},
     ledger::{
-        Begin, Begun, DecideError, Ledger, Operator,
-        embedded::Embedded,
+        Begin, Begun, DecideError, Ledger, LedgerError, Operator, Query,
+        embedded::{
+            Embedded,
+            store::{Change, Kind, Place},
+        },
         suite::{
             Harness,
             operator::{OperatorHarness, left_unknown},
-            requests::{answer, begin, patient, takeover},
+            requests::{UNKNOWN, answer, begin, completed, owner, patient, request, takeover},
         },
     },
 };
@@ -160,4 +169,59 @@ async fn a_decision_is_refused_once_the_ledger_is_closed() {
     let refused = harness.operator().release(KEY).await;
 
     assert!(matches!(refused, Err(DecideError::Ledger(_))), "{refused:?}");
+}
+
+// R28
+/// The failed sync may have reached the disk or not, and the change is applied again either way.
+#[tokio::test]
+async fn one_failure_at_any_write_costs_no_decision() {
+    let mut cases = JoinSet::new();
+    for (patience, lies) in (0..40).flat_map(|patience| [(patience, false), (patience, true)]) {
+        cases.spawn(async move {
+            let disk = Disk::default();
+            let embedded = on_disk(&disk, &Clock::by_hand(START).0);
+            let ledger = Arc::clone(&embedded) as Arc<dyn Ledger>;
+            for key in [1, 2] {
+                left_unknown(&ledger, key).await;
+            }
+            disk.fail_after(patience, lies);
+            embedded.release(KEY).await.unwrap();
+            embedded.resolve(KeyId::from_bytes([2; 32]), answer("by hand")).await.unwrap();
+            let stats = embedded.stats();
+            assert_eq!((stats.completed, stats.unknown), (1, 0));
+            let reopened = on_disk(&disk.cut(|| false), &Clock::by_hand(START).0);
+            let stats = reopened.stats();
+            assert_eq!((stats.completed, stats.unknown), (1, 0));
+            let reopened = reopened as Arc<dyn Ledger>;
+            assert_eq!(owner(begin(&reopened, request(1)).await).attempt(), 1);
+            let record = completed(begin(&reopened, request(2)).await);
+            assert_eq!(record.response, answer("by hand"));
+            disk.has_failed()
+        });
+    }
+    let failed = cases.join_all().await.into_iter().filter(|&failed| failed).count();
+    assert!(failed > 10, "{failed} failures: the range of writes is covered");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_named_and_not_decided_about() {
+    let ledger = on_disk(&Disk::default(), &Clock::by_hand(START).0);
+    let place = Place { expires_at: START.after(UNKNOWN), token: FencingToken::new(1) };
+    let value = vec![99, 1, 2, 3];
+    let change = Change::Settle { key: KEY, place, kind: Kind::Unknown, value };
+    ledger.core.store.apply(&mut std::iter::once(&change), ledger.core.mark()).unwrap();
+
+    let page = ledger.list(Query { limit: 10, ..Query::default() }).await.unwrap();
+    assert_eq!((page.entries.len(), &page.unreadable[..], page.next), (0, &[KEY][..], None));
+    let unreadable = LedgerError::RecordUnreadable { reason: String::new() };
+    let kind = std::mem::discriminant(&unreadable);
+    assert_eq!(std::mem::discriminant(&ledger.show(KEY).await.unwrap_err()), kind);
+    for refused in [
+        ledger.release(KEY).await,
+        ledger.force(KEY).await,
+        ledger.resolve(KEY, answer("by hand")).await.map(drop),
+    ] {
+        let Err(DecideError::Ledger(error)) = refused else { panic!("{refused:?}") };
+        assert_eq!(std::mem::discriminant(&error), kind);
+    }
 }
