@@ -22,12 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 // === impl Admin ===
 
 impl Admin {
-    /// Binds `address`; port 0 picks a free one.
+    /// Binds `address`; port 0 picks a free one. Without `api`, which takes a ledger with an
+    /// operator's side, nothing is below `/api/`.
     pub async fn bind(
         address: SocketAddr,
         readiness: Readiness,
         metrics: Metrics,
-        api: Api,
+        api: Option<Api>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let local_address = listener.local_addr()?;

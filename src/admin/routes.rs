@@ -17,12 +17,12 @@ use super::{
 use crate::telemetry::Metrics;
 
 /// The admin listener's service.
-pub(super) fn router(readiness: Readiness, metrics: Metrics, keys: Api) -> Router {
+pub(super) fn router(readiness: Readiness, metrics: Metrics, keys: Option<Api>) -> Router {
     Router::new()
         .route("/livez", get(async || text(StatusCode::OK, "ok")))
         .route("/readyz", get(readyz).with_state(readiness))
         .route("/metrics", get(render_metrics).with_state(metrics))
-        .merge(api::router(keys))
+        .merge(keys.map(api::router).unwrap_or_default())
         .fallback(async || Problem::new(Code::NotFound, "nothing is at this path"))
         .method_not_allowed_fallback(async || {
             Problem::new(Code::MethodNotAllowed, "this path answers the methods that Allow names")

@@ -84,7 +84,8 @@ fn metrics() -> Metrics {
 }
 
 async fn ask(readiness: &Readiness, request: Request<Body>) -> (StatusCode, Response<String>) {
-    let response = router(readiness.clone(), metrics(), api()).oneshot(request).await.unwrap();
+    let response =
+        router(readiness.clone(), metrics(), Some(api())).oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
     (parts.status, Response::from_parts(parts, String::from_utf8(body).unwrap()))
@@ -158,7 +159,8 @@ async fn an_unknown_path_and_an_unknown_method_get_a_problem() {
 
 /// A running admin listener's URL, and what stops it.
 async fn start(readiness: Readiness) -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
-    let admin = Admin::bind(([127, 0, 0, 1], 0).into(), readiness, metrics(), api()).await.unwrap();
+    let admin =
+        Admin::bind(([127, 0, 0, 1], 0).into(), readiness, metrics(), Some(api())).await.unwrap();
     let url = format!("http://{}", admin.local_address());
     let (stop, stopped) = oneshot::channel();
     let serving = tokio::spawn(admin.serve(async { drop(stopped.await) }));
@@ -171,6 +173,9 @@ async fn probes_and_metrics_need_no_token_and_the_api_does() {
         assert_eq!(get(&healthy(), target).await.0, StatusCode::OK);
     }
     assert_eq!(get(&healthy(), "/api/v1/keys").await.0, StatusCode::UNAUTHORIZED);
+    let request = Request::get("/api/v1/keys").body(Body::empty()).unwrap();
+    let without = router(healthy(), metrics(), None).oneshot(request).await.unwrap();
+    assert_eq!(without.status(), StatusCode::NOT_FOUND);
 }
 
 /// Over a real socket, as the commands ask.

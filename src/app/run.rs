@@ -105,7 +105,8 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         directory: Arc::new(Directory::new(in_effect.subscribe(), arbiter.clone())),
         token: config.admin.token.clone(),
     };
-    let admin = Admin::bind(config.admin.address, readiness.clone(), metrics.clone(), api).await;
+    let admin =
+        Admin::bind(config.admin.address, readiness.clone(), metrics.clone(), Some(api)).await;
     let admin = admin.map_err(|source| RunError::Listen {
         what: "admin.address",
         address: config.admin.address,
