@@ -96,6 +96,10 @@ impl Flights {
         }
     }
 
+    pub(super) fn followers(&self, key: &KeyId) -> usize {
+        self.shard(key).get(key).map_or(0, |flight| flight.state().followers)
+    }
+
     fn shard(&self, key: &KeyId) -> MutexGuard<'_, HashMap<KeyId, Arc<Flight>>> {
         let shard = usize::from(key.as_bytes()[0]) % SHARDS;
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)

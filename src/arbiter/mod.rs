@@ -33,7 +33,10 @@ pub use self::{
     verdict::{Attempt, Call, Execution, Refusal, Verdict},
 };
 use self::{cache::ReplayCache, flight::Flights};
-use crate::{domain::Clock, ledger::Ledger};
+use crate::{
+    domain::{Clock, KeyId},
+    ledger::Ledger,
+};
 
 /// Bounds of the [`Arbiter`].
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +85,11 @@ impl Arbiter {
     /// Attempts that run now, those whose client has left included.
     pub fn in_flight(&self) -> usize {
         self.0.attempts.len()
+    }
+
+    /// Requests of this process that wait for the attempt under way of `key`.
+    pub fn waiters(&self, key: &KeyId) -> usize {
+        self.0.flights.followers(key)
     }
 
     /// Bytes held by the replay cache.

@@ -5,6 +5,7 @@
 //! client sends becomes a label. Keys, paths and callers never do.
 
 mod access;
+mod audit;
 mod describe;
 mod lock_event;
 pub mod log;
@@ -18,6 +19,7 @@ mod tests;
 
 pub use self::{
     access::Access,
+    audit::Audit,
     lock_event::{KeyNaming, LockEvent, LoggedKey, SessionId, Transition},
     metrics::{
         BytesGauge, GaugeGuard, Phase, ReloadResult, RouteMetrics, Stored, UpstreamMetrics,
