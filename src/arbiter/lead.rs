@@ -155,7 +155,8 @@ impl Arbiter {
                 }
             }
             Execution::Answered { stored, disposition: Disposition::Unknown, live } => {
-                match hold.abandon(Cause::Status(stored.status.as_u16())).await {
+                let cause = Cause::Status(stored.status.as_u16());
+                match leave_unknown(call, hold, cause).await {
                     Ok(_) => {
                         (Verdict::Passed { live, disposition: Disposition::Unknown }, Some(stored))
                     }
@@ -214,6 +215,11 @@ async fn release(hold: Hold, refusal: Refusal) -> Refusal {
 /// Leaves the key unknown, then tells `refusal`: it says "unknown" whether or not this was stored,
 /// since a hold that is lost leaves its intent, and an intent without a holder is unknown.
 async fn abandon(call: &Call, hold: Hold, cause: Cause, refusal: Refusal) -> Refusal {
+    drop(leave_unknown(call, hold, cause).await);
+    refusal
+}
+
+async fn leave_unknown(call: &Call, hold: Hold, cause: Cause) -> Result<Ended, EndError> {
     let (attempt, token) = (hold.attempt(), hold.token());
     let stored = hold.abandon(cause).await;
     tracing::warn!(
@@ -226,7 +232,7 @@ async fn abandon(call: &Call, hold: Hold, cause: Cause, refusal: Refusal) -> Ref
         stored = stored.is_ok(),
         "outcome of the key is unknown"
     );
-    refusal
+    stored
 }
 
 fn ledger_failed(call: &Call, error: &LedgerError) -> Refusal {

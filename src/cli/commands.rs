@@ -17,6 +17,7 @@ use crate::{
     admin, app,
     config::{self, Loaded, ProcessEnvironment},
     demo,
+    telemetry::Chain,
 };
 
 pub(super) fn serve(file: &Path) -> Exit {
@@ -55,7 +56,7 @@ pub(super) fn health(url: &str) -> Exit {
 pub(super) fn keys(command: &Keys) -> Exit {
     let done = match Runtime::new() {
         Ok(runtime) => runtime.block_on(keys::run(command)),
-        Err(error) => Err(keys::Failed::Refused(chain(&error))),
+        Err(error) => Err(keys::Failed::Refused(Chain(&error).to_string())),
     };
     match done {
         Ok(Said { text, note }) => {
@@ -76,8 +77,8 @@ pub(super) fn keys(command: &Keys) -> Exit {
 
 fn with_runtime<E: Error + 'static>(work: impl Future<Output = Result<(), E>>) -> Exit {
     let done = match Runtime::new() {
-        Ok(runtime) => runtime.block_on(work).map_err(|error| chain(&error)),
-        Err(error) => Err(chain(&error)),
+        Ok(runtime) => runtime.block_on(work).map_err(|error| Chain(&error).to_string()),
+        Err(error) => Err(Chain(&error).to_string()),
     };
     match done {
         Ok(()) => Exit::Success,
@@ -86,18 +87,6 @@ fn with_runtime<E: Error + 'static>(work: impl Future<Output = Result<(), E>>) -
             Exit::Failure
         }
     }
-}
-
-/// An error and its causes on one line.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// A reader that has gone away, as `head` does, is no failure.

@@ -136,6 +136,7 @@ impl Gateway {
             Err(problem) => (refuse(problem, &request_id), None),
         };
 
+        request_id.set_if_missing(response.headers_mut());
         let outcome = response.extensions_mut().remove().unwrap_or(Outcome::Passed);
         let observation = Observation {
             started,

@@ -56,6 +56,12 @@ pub fn init(settings: Settings) -> Result<Guard, InitError> {
     let (writer, guard) = writer(std::io::stderr(), BUFFERED_LINES);
     let dispatch = dispatch(settings, writer, ansi);
     tracing::dispatcher::set_global_default(dispatch).map_err(|_| InitError::AlreadyInstalled)?;
+    // A panic is a line like any other: who collects the log reads no other text.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(tracing::field::display);
+        let reason = panic.payload_as_str().unwrap_or("no reason was given");
+        tracing::error!(place, reason, "panicked");
+    }));
     Ok(guard)
 }
 

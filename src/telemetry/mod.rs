@@ -6,6 +6,7 @@
 
 mod access;
 mod audit;
+mod chain;
 mod describe;
 mod lock_event;
 pub mod log;
@@ -20,6 +21,7 @@ mod tests;
 pub use self::{
     access::Access,
     audit::Audit,
+    chain::Chain,
     lock_event::{KeyNaming, LockEvent, LoggedKey, SessionId, Transition},
     metrics::{
         BytesGauge, GaugeGuard, Phase, ReloadResult, RouteMetrics, Stored, UpstreamMetrics,

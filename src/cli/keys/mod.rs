@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 pub(super) use self::arguments::Keys;
 use self::arguments::{ApiArguments, Decision, Name};
-use super::commands::chain;
 use crate::{
     admin::{ApiClient, ApiError, KeyName},
     app,
     config::{self, Loaded, ProcessEnvironment},
+    telemetry::Chain,
 };
 
 /// What a command prints.
@@ -191,7 +191,7 @@ impl From<ApiError> for Failed {
                 Self::Usage(detail.clone())
             }
             ApiError::Refused { .. } | ApiError::NotAsked(_) | ApiError::Foreign { .. } => {
-                Self::Refused(chain(&error))
+                Self::Refused(Chain(&error).to_string())
             }
         }
     }

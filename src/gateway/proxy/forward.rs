@@ -28,7 +28,11 @@ use super::{
     link::{Failure, Link},
     upgrade,
 };
-use crate::{gateway::headers::host_from_target, ledger::Gate, telemetry::UpstreamMetrics};
+use crate::{
+    gateway::headers::host_from_target,
+    ledger::Gate,
+    telemetry::{Chain, UpstreamMetrics},
+};
 
 /// A set of endpoints that answer alike, with their connections.
 #[derive(Debug)]
@@ -82,7 +86,7 @@ impl Service<Request<RequestBody>> for Forward {
             let answered = upstream.forward(request).await;
             let status = answered.as_ref().ok().map(Response::status);
             upstream.metrics.call_ended(status, started.elapsed());
-            answered
+            answered.inspect_err(|error| upstream.report(error))
         })
     }
 }
@@ -98,6 +102,17 @@ impl Upstream {
 
     pub fn name(&self) -> &str {
         &self.settings.name
+    }
+
+    /// Tells the operator what the client is not told.
+    fn report(&self, error: &UpstreamError) {
+        match error {
+            UpstreamError::NotSent(_) | UpstreamError::Interrupted(_) | UpstreamError::TimedOut => {
+                let error = Chain(error);
+                tracing::warn!(upstream = self.name(), %error, "upstream gave no whole answer");
+            }
+            UpstreamError::Lapsed | UpstreamError::RequestBody(_) => {}
+        }
     }
 
     /// Sends `request` and gives its answer as soon as the answer's head has arrived.
@@ -165,6 +180,7 @@ impl Upstream {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 self.endpoints.rest(peer);
+                let error = format!("could not connect to {}: {error}", peer.endpoint);
                 return Err(Failure::Unwritten(error.into()));
             }
             Err(elapsed) => return Err(Failure::Unwritten(elapsed.into())),
