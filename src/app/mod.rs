@@ -1,6 +1,7 @@
 //! What is started, reloaded, drained and stopped; the only room that names a concrete ledger.
 
 mod build;
+mod directory;
 mod housekeeping;
 mod run;
 mod signals;
@@ -8,7 +9,10 @@ mod workers;
 
 use std::net::SocketAddr;
 
-pub use self::run::{Program, RunError, run};
+pub use self::{
+    directory::key_id,
+    run::{Program, RunError, run},
+};
 
 /// Where a running gateway listens, with the ports that were picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

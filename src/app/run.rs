@@ -10,18 +10,19 @@ use uuid::Uuid;
 
 use super::{
     Addresses, build,
+    directory::Directory,
     housekeeping::Housekeeping,
     signals::{Request, Signals},
     workers::Workers,
 };
 use crate::{
-    admin::{Admin, Readiness},
+    admin::{Admin, Api, Readiness},
     arbiter::Arbiter,
     config::{self, Config, ProcessEnvironment, Warning},
     domain::Clock,
     gateway::{Gateway, idempotency::Shared, proxy::Upstream},
     ledger::{
-        Ledger,
+        Ledger, Operator,
         embedded::{Embedded, OpenError},
     },
     server::Server,
@@ -66,6 +67,8 @@ struct Running {
     shared: Shared,
     upstreams: Vec<(config::Upstream, Arc<Upstream>)>,
     services: watch::Sender<Gateway>,
+    /// For the operator's API.
+    in_effect: watch::Sender<Arc<Config>>,
 }
 
 /// Runs the gateway until it is told to stop, and then until what was in flight is stored.
@@ -91,17 +94,24 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     let public = servers.first().map_or(config.listen.address, Server::local_address);
     let ledger = open_ledger(&config).await?;
     let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
-    let admin = Admin::bind(config.admin.address, readiness.clone(), metrics.clone()).await;
-    let admin = admin.map_err(|source| RunError::Listen {
-        what: "admin.address",
-        address: config.admin.address,
-        source,
-    })?;
     let arbiter = Arbiter::new(
         Arc::clone(&ledger) as Arc<dyn Ledger>,
         build::arbiter_limits(&config),
         Clock::system(),
     );
+    let in_effect = watch::Sender::new(Arc::new(config.clone()));
+    let api = Api {
+        operator: Arc::clone(&ledger) as Arc<dyn Operator>,
+        directory: Arc::new(Directory::new(in_effect.subscribe(), arbiter.clone())),
+        token: config.admin.token.clone(),
+    };
+    let admin =
+        Admin::bind(config.admin.address, readiness.clone(), metrics.clone(), Some(api)).await;
+    let admin = admin.map_err(|source| RunError::Listen {
+        what: "admin.address",
+        address: config.admin.address,
+        source,
+    })?;
     let gateway_id = gateway_id(&config);
     let shared = build::shared(&config, arbiter.clone(), gateway_id);
     let upstreams = build::upstreams(&config, &[]);
@@ -128,7 +138,7 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
 
     let (drain_delay, drain_timeout) = (config.drain_delay, config.drain_timeout);
     let ledger_timeout = config.ledger.timeout;
-    let mut running = Running { config, shared, upstreams, services };
+    let mut running = Running { config, shared, upstreams, services, in_effect };
     while signals.next().await == Request::Reload {
         running.reload(file.as_ref());
     }
@@ -228,6 +238,7 @@ impl Running {
         self.shared.arbiter.resize(build::arbiter_limits(&config));
         self.upstreams = build::upstreams(&config, &self.upstreams);
         self.services.send_replace(build::gateway(&config, &self.shared, &self.upstreams));
+        self.in_effect.send_replace(Arc::new(config.clone()));
         self.config = config;
         tracing::info!("configuration reloaded");
         ReloadResult::Applied

@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// What the operator, or the machine, asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// SIGTERM or SIGINT.
+    /// SIGTERM, SIGINT, or SIGQUIT, which nginx stops gracefully for.
     Stop,
     /// SIGHUP.
     Reload,
@@ -18,6 +18,7 @@ pub(super) enum Request {
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    quit: Signal,
     hang_up: Signal,
 }
 
@@ -28,6 +29,7 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
             hang_up: signal(SignalKind::hangup())?,
         })
     }
@@ -37,6 +39,7 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => Request::Stop,
             _ = self.interrupt.recv() => Request::Stop,
+            _ = self.quit.recv() => Request::Stop,
             _ = self.hang_up.recv() => Request::Reload,
         }
     }

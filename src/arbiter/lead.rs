@@ -93,6 +93,10 @@ impl Arbiter {
         E: FnOnce(Attempt) -> F,
         F: Future<Output = Execution<L>>,
     {
+        // It came while the intent was written. Polling the execution once can be enough to send.
+        if self.0.stopping.is_cancelled() {
+            return refused(release(hold, Refusal::SessionLostUnsent).await);
+        }
         let attempt =
             Attempt { number: hold.attempt(), token: hold.token(), gate: hold.gate().clone() };
         let execution = {
@@ -152,7 +156,8 @@ impl Arbiter {
                 }
             }
             Execution::Answered { stored, disposition: Disposition::Unknown, live } => {
-                match hold.abandon(Cause::Status(stored.status.as_u16())).await {
+                let cause = Cause::Status(stored.status.as_u16());
+                match leave_unknown(call, hold, cause).await {
                     Ok(_) => {
                         (Verdict::Passed { live, disposition: Disposition::Unknown }, Some(stored))
                     }
@@ -162,9 +167,12 @@ impl Arbiter {
             Execution::NotSent => refused(release(hold, Refusal::UpstreamUnreachable).await),
             Execution::Lapsed => refused(release(hold, Refusal::SessionLostUnsent).await),
             Execution::Interrupted => {
-                refused(abandon(call, hold, Refusal::UpstreamInterrupted).await)
+                let told = Refusal::UpstreamInterrupted;
+                refused(abandon(call, hold, Cause::Interrupted, told).await)
             }
-            Execution::TimedOut => refused(abandon(call, hold, Refusal::UpstreamTimeout).await),
+            Execution::TimedOut => {
+                refused(abandon(call, hold, Cause::TimedOut, Refusal::UpstreamTimeout).await)
+            }
         }
     }
 }
@@ -176,15 +184,11 @@ fn ending<L>(verdict: &Verdict<L>, unstored: Option<StoredResponse>) -> Ending {
         Verdict::Executed { record, .. } | Verdict::Replay { record, .. } => {
             Ending::Completed(Arc::clone(record))
         }
-        Verdict::Passed { disposition, .. } => match unstored {
-            Some(response) if !response.is_tombstone() => {
-                Ending::Shared(Arc::new(response), *disposition)
-            }
+        Verdict::Passed { .. } => match unstored {
+            Some(response) if !response.is_tombstone() => Ending::Shared(Arc::new(response)),
             Some(_) | None => Ending::Again,
         },
-        Verdict::Shared { response, disposition } => {
-            Ending::Shared(Arc::clone(response), *disposition)
-        }
+        Verdict::Shared { response } => Ending::Shared(Arc::clone(response)),
         Verdict::Refused(refusal) => Ending::Refused(*refusal),
     }
 }
@@ -193,11 +197,10 @@ async fn give_up(call: &Call, hold: Hold, why: &GivenUp) -> Refusal {
     if !hold.gate().is_passed() {
         return release(hold, Refusal::SessionLostUnsent).await;
     }
-    let refusal = match why {
-        GivenUp::LeaseOver => Refusal::SessionLost,
-        GivenUp::Stopping => Refusal::Stopped,
-    };
-    abandon(call, hold, refusal).await
+    match why {
+        GivenUp::LeaseOver => abandon(call, hold, Cause::SessionLost, Refusal::SessionLost).await,
+        GivenUp::Stopping => abandon(call, hold, Cause::Stopped, Refusal::Stopped).await,
+    }
 }
 
 /// Frees the key of an attempt that sent nothing, then tells `refusal`.
@@ -212,8 +215,12 @@ async fn release(hold: Hold, refusal: Refusal) -> Refusal {
 
 /// Leaves the key unknown, then tells `refusal`: it says "unknown" whether or not this was stored,
 /// since a hold that is lost leaves its intent, and an intent without a holder is unknown.
-async fn abandon(call: &Call, hold: Hold, refusal: Refusal) -> Refusal {
-    let cause = refusal.cause().unwrap_or(Cause::Stopped);
+async fn abandon(call: &Call, hold: Hold, cause: Cause, refusal: Refusal) -> Refusal {
+    drop(leave_unknown(call, hold, cause).await);
+    refusal
+}
+
+async fn leave_unknown(call: &Call, hold: Hold, cause: Cause) -> Result<Ended, EndError> {
     let (attempt, token) = (hold.attempt(), hold.token());
     let stored = hold.abandon(cause).await;
     tracing::warn!(
@@ -226,7 +233,7 @@ async fn abandon(call: &Call, hold: Hold, refusal: Refusal) -> Refusal {
         stored = stored.is_ok(),
         "outcome of the key is unknown"
     );
-    refusal
+    stored
 }
 
 fn ledger_failed(call: &Call, error: &LedgerError) -> Refusal {

@@ -9,11 +9,15 @@ use std::{
 
 use tokio::runtime::Runtime;
 
-use super::{Exit, arguments};
+use super::{
+    Exit, arguments,
+    keys::{self, Keys, Said},
+};
 use crate::{
     admin, app,
     config::{self, Loaded, ProcessEnvironment},
     demo,
+    telemetry::Chain,
 };
 
 pub(super) fn serve(file: &Path) -> Exit {
@@ -49,10 +53,32 @@ pub(super) fn health(url: &str) -> Exit {
     with_runtime(admin::health_check(url))
 }
 
+pub(super) fn keys(command: &Keys) -> Exit {
+    let done = match Runtime::new() {
+        Ok(runtime) => runtime.block_on(keys::run(command)),
+        Err(error) => Err(keys::Failed::Refused(Chain(&error).to_string())),
+    };
+    match done {
+        Ok(Said { text, note }) => {
+            say(io::stdout(), text);
+            say(io::stderr(), note);
+            Exit::Success
+        }
+        Err(keys::Failed::Usage(text)) => {
+            say(io::stderr(), format_args!("oncegate: {}\n", text.trim_end()));
+            Exit::Usage
+        }
+        Err(keys::Failed::Refused(text)) => {
+            say(io::stderr(), format_args!("oncegate: {text}\n"));
+            Exit::Failure
+        }
+    }
+}
+
 fn with_runtime<E: Error + 'static>(work: impl Future<Output = Result<(), E>>) -> Exit {
     let done = match Runtime::new() {
-        Ok(runtime) => runtime.block_on(work).map_err(|error| chain(&error)),
-        Err(error) => Err(chain(&error)),
+        Ok(runtime) => runtime.block_on(work).map_err(|error| Chain(&error).to_string()),
+        Err(error) => Err(Chain(&error).to_string()),
     };
     match done {
         Ok(()) => Exit::Success,
@@ -61,18 +87,6 @@ fn with_runtime<E: Error + 'static>(work: impl Future<Output = Result<(), E>>) -
             Exit::Failure
         }
     }
-}
-
-/// An error and its causes on one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// A reader that has gone away, as `head` does, is no failure.

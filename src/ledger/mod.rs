@@ -5,6 +5,7 @@ pub mod embedded;
 mod error;
 mod gate;
 mod hold;
+mod operator;
 #[cfg(test)]
 pub mod suite;
 
@@ -16,6 +17,7 @@ pub use self::{
     error::{Effect, EndError, LedgerError},
     gate::{Gate, Lapsed, Lease},
     hold::{End, Ended, Held, Hold},
+    operator::{Answer, DecideError, Ensemble, Entry, ListError, Operator, Page, Query},
 };
 use crate::domain::{Fingerprint, Intent, KeyId, Origin, Record, Retention, Subject};
 

@@ -5,6 +5,8 @@
 //! client sends becomes a label. Keys, paths and callers never do.
 
 mod access;
+mod audit;
+mod chain;
 mod describe;
 mod lock_event;
 pub mod log;
@@ -18,6 +20,8 @@ mod tests;
 
 pub use self::{
     access::Access,
+    audit::Audit,
+    chain::Chain,
     lock_event::{KeyNaming, LockEvent, LoggedKey, SessionId, Transition},
     metrics::{
         BytesGauge, GaugeGuard, Phase, ReloadResult, RouteMetrics, Stored, UpstreamMetrics,

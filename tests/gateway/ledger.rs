@@ -84,9 +84,10 @@ async fn is_ready(gateway: &Gateway) {
 #[tokio::test]
 async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwarded() {
     let upstream = Upstream::start();
-    let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
+    let config = Config::to(upstream.address).durable().ledger("timeout: 1s");
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("before")).await;
+    assert_eq!(first.status, 201);
     gateway.limit_files(Some(0));
 
     for _ in 0..3 {
@@ -120,10 +121,8 @@ async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwar
 #[tokio::test]
 async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
     let upstream = Upstream::holding();
-    let config = Config::to(upstream.address)
-        .durable()
-        .ledger("timeout: 100ms")
-        .rules("in_progress: reject");
+    let config =
+        Config::to(upstream.address).durable().ledger("timeout: 1s").rules("in_progress: reject");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -163,7 +162,7 @@ async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
 #[tokio::test]
 async fn an_answer_that_was_never_stored_is_unknown_after_a_kill() {
     let upstream = Upstream::holding();
-    let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
+    let config = Config::to(upstream.address).durable().ledger("timeout: 1s");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -228,7 +227,7 @@ async fn keys_are_found_again_with_the_same_secret_and_not_with_another() {
 async fn a_gateway_whose_disk_is_full_stops_when_it_is_told_to() {
     let upstream = Upstream::holding();
     let config =
-        Config::to(upstream.address).durable().ledger("timeout: 100ms").top("drain_timeout: 500ms");
+        Config::to(upstream.address).durable().ledger("timeout: 1s").top("drain_timeout: 500ms");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -244,4 +243,25 @@ async fn a_gateway_whose_disk_is_full_stops_when_it_is_told_to() {
 
     assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
     assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_second_gateway_cannot_take_the_address_of_the_first() {
+    // Both would get some of the requests, and neither would know the other's keys.
+    let upstream = Upstream::start();
+    let config = Config::to(upstream.address).text("");
+    let first = Home::new();
+    let gateway = first.start_with(&config).await;
+    for (field, taken) in [("listen.address", gateway.address), ("admin.address", gateway.admin)] {
+        let is_admin = field == "admin.address";
+        let place = if is_admin {
+            "admin: { address: '127.0.0.1:0'"
+        } else {
+            "listen: { address: '127.0.0.1:0'"
+        };
+        let second = config.replace(place, &place.replace("127.0.0.1:0", &taken.to_string()));
+        let (code, said) = Home::new().fail_with(&second).await;
+        assert_eq!(code, 1, "{field}: {said}");
+        assert!(said.contains(field) && said.contains(&taken.to_string()), "{said}");
+    }
 }

@@ -16,7 +16,6 @@ use crate::{
     domain::{IdempotencyKey, KeyId, Origin, Scope, Subject},
     gateway::{
         RequestId,
-        budget::Reserved,
         gather::Gathered,
         problem::{Code, Known, Problem},
     },
@@ -27,24 +26,18 @@ pub(super) struct Admitted {
     pub(super) call: Call,
     /// What is forwarded, but for the headers, which the call's subject has.
     pub(super) parts: Parts,
-    /// For the request's body and the answer's.
-    pub(super) reserved: Reserved,
 }
 
-/// Reads the key; `None` where the request passes through.
-pub(super) fn key(
-    headers: &HeaderMap,
-    settings: &Settings,
-) -> Result<Option<IdempotencyKey>, Problem> {
+/// Reads the key of a request that must have one.
+pub(super) fn key(headers: &HeaderMap, settings: &Settings) -> Result<IdempotencyKey, Problem> {
     let key = IdempotencyKey::read(headers, &settings.header, settings.key).map_err(|error| {
         let detail = format!("The header {} is no idempotency key: {error}.", settings.header);
         Problem::new(Code::KeyInvalid, Known::NotSent, detail)
     })?;
-    if key.is_none() && settings.required {
+    key.ok_or_else(|| {
         let detail = format!("This route needs the header {}.", settings.header);
-        return Err(Problem::new(Code::KeyMissing, Known::NotSent, detail));
-    }
-    Ok(key)
+        Problem::new(Code::KeyMissing, Known::NotSent, detail)
+    })
 }
 
 pub(super) async fn admit<B>(
@@ -103,11 +96,12 @@ where
         policy: Arc::clone(&settings.policy),
         wait_until: settings.wait.map(|wait| Instant::now() + wait),
         permit,
+        reserved,
         idempotency_key: key,
         key_naming: shared.key_naming,
         metrics: settings.metrics.clone(),
     };
-    Ok(Admitted { call, parts, reserved })
+    Ok(Admitted { call, parts })
 }
 
 async fn read<B>(body: B, settings: &Settings) -> Result<Bytes, Problem>

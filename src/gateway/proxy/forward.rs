@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{
-    HeaderValue, Request, Response, StatusCode, Uri, Version,
+    HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version,
     header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE},
     request::Parts,
 };
@@ -28,7 +28,11 @@ use super::{
     link::{Failure, Link},
     upgrade,
 };
-use crate::{ledger::Gate, telemetry::UpstreamMetrics};
+use crate::{
+    gateway::headers::host_from_target,
+    ledger::Gate,
+    telemetry::{Chain, UpstreamMetrics},
+};
 
 /// A set of endpoints that answer alike, with their connections.
 #[derive(Debug)]
@@ -82,7 +86,7 @@ impl Service<Request<RequestBody>> for Forward {
             let answered = upstream.forward(request).await;
             let status = answered.as_ref().ok().map(Response::status);
             upstream.metrics.call_ended(status, started.elapsed());
-            answered
+            answered.inspect_err(|error| upstream.report(error))
         })
     }
 }
@@ -98,6 +102,17 @@ impl Upstream {
 
     pub fn name(&self) -> &str {
         &self.settings.name
+    }
+
+    /// Tells the operator what the client is not told.
+    fn report(&self, error: &UpstreamError) {
+        match error {
+            UpstreamError::NotSent(_) | UpstreamError::Interrupted(_) | UpstreamError::TimedOut => {
+                let error = Chain(error);
+                tracing::warn!(upstream = self.name(), %error, "upstream gave no whole answer");
+            }
+            UpstreamError::Lapsed | UpstreamError::RequestBody(_) => {}
+        }
     }
 
     /// Sends `request` and gives its answer as soon as the answer's head has arrived.
@@ -165,6 +180,7 @@ impl Upstream {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 self.endpoints.rest(peer);
+                let error = format!("could not connect to {}: {error}", peer.endpoint);
                 return Err(Failure::Unwritten(error.into()));
             }
             Err(elapsed) => return Err(Failure::Unwritten(elapsed.into())),
@@ -214,6 +230,10 @@ impl Upstream {
         }
         let (mut head, incoming) = response.into_parts();
         head.version = Version::HTTP_11;
+        if !settle_framing(&mut head.headers) {
+            let error = "the answer is in a transfer coding other than chunked".into();
+            return Err(Failure::Final(UpstreamError::Interrupted(error)));
+        }
         let body = if link.is_reusable() {
             link.rest();
             in_flight.peer().pool.put(link);
@@ -270,16 +290,25 @@ fn prepare(head: &mut Parts, body: &RequestBody) {
     }
 }
 
-fn to_origin_form(head: &mut Parts) {
-    let uri = std::mem::take(&mut head.uri).into_parts();
-    if let Some(authority) = uri.authority {
-        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
-        if let Ok(host) = HeaderValue::from_str(host) {
-            head.headers.insert(HOST, host);
+/// Leaves an answer with one length: chunks beat a `Content-Length` (RFC 9112 section 6.3), and
+/// passing that on would let the client read another answer than was read here. False for a body
+/// that is coded in a way nobody here undoes.
+fn settle_framing(headers: &mut HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
+            headers.remove(CONTENT_LENGTH);
+            true
         }
+        (Some(_), _) => false,
     }
-    let target = uri.path_and_query.map_or_else(Uri::default, Uri::from);
-    head.uri = target;
+}
+
+fn to_origin_form(head: &mut Parts) {
+    host_from_target(&head.uri, &mut head.headers);
+    let uri = std::mem::take(&mut head.uri).into_parts();
+    head.uri = uri.path_and_query.map_or_else(Uri::default, Uri::from);
 }
 
 impl fmt::Debug for Call {

@@ -69,8 +69,7 @@ async fn look_until_told(core: &Arc<Core>, request: &Begin) -> Result<Begun, Led
                                 has_failed = true;
                                 core.suspect(&error);
                             }
-                            Origin::Elsewhere => core.suspect(&error),
-                            Origin::Writer => {}
+                            Origin::Elsewhere | Origin::Writer => core.suspect(&error),
                         }
                         drop(claim);
                         if timeout_at(patience, core.usable()).await.is_err() {

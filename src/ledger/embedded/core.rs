@@ -16,7 +16,7 @@ use super::{
     damaged::Damaged,
     driver::Driver,
     operation::Operation,
-    store::{Mark, Store, StoreError},
+    store::{Mark, Origin, Store, StoreError},
     sweep::Sweeper,
     table::Table,
     time::LedgerTime,
@@ -143,6 +143,9 @@ impl Core {
     /// A reader met an error: the writer looks into it, unless it knows of one already. Told
     /// again while it is at work on that, it would open a file again that works.
     pub(super) fn suspect(&self, reason: &StoreError) {
+        if reason.origin() == Origin::Writer {
+            return;
+        }
         let is_new = self.trouble.send_if_modified(|trouble| {
             let is_new = trouble.is_none();
             trouble.get_or_insert_with(|| reason.to_string());

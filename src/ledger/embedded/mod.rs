@@ -10,7 +10,9 @@ mod core;
 mod damaged;
 mod driver;
 mod held;
+mod list;
 mod operation;
+mod operator;
 mod queue;
 mod settings;
 mod store;
@@ -49,6 +51,7 @@ use crate::domain::{Cause, Clock, FencingToken, Record, Timestamp};
 #[derive(Debug)]
 pub struct Embedded {
     core: Arc<Core>,
+    durability: Durability,
 }
 
 /// What is stored, for metrics.
@@ -126,7 +129,7 @@ impl Embedded {
     ) -> Self {
         let sweeper = Sweeper::new(settings.sweep, time.now());
         let core = Core::new(store, driver, settings.timeout, (time, sweeper), token);
-        Self { core: Arc::new(core) }
+        Self { core: Arc::new(core), durability: settings.durability.clone() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod crash;
+mod decisions;
 mod disk;
 mod faults;
 mod harness;
@@ -12,9 +13,14 @@ mod pages;
 mod retention;
 
 use self::harness::{DelayedHarness, DiskHarness, FileHarness, MemoryHarness};
-use crate::ledger::suite::ledger_suite;
+use crate::ledger::suite::{ledger_suite, operator_suite};
 
 ledger_suite!(in_memory, MemoryHarness, start_paused = true);
 ledger_suite!(delayed, DelayedHarness, start_paused = true);
 ledger_suite!(in_a_file, FileHarness);
 ledger_suite!(on_a_disk_that_loses_what_was_not_synced, DiskHarness);
+
+operator_suite!(operated_in_memory, MemoryHarness, start_paused = true);
+operator_suite!(operated_delayed, DelayedHarness, start_paused = true);
+operator_suite!(operated_in_a_file, FileHarness);
+operator_suite!(operated_on_a_disk_that_loses_what_was_not_synced, DiskHarness);

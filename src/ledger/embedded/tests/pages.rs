@@ -1,8 +1,11 @@
 //! A page of the file that cannot be read, however often it is tried.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
 };
 
 use super::harness::{START, settings};
@@ -13,7 +16,9 @@ use crate::{
         embedded::{
             Durability, Embedded,
             driver::Driver,
-            store::{Change, Found, Mark, Store, StoreError, Totals, memory::MemoryStore},
+            store::{
+                Change, Found, Mark, Place, Row, Store, StoreError, Totals, memory::MemoryStore,
+            },
             time::LedgerTime,
         },
         suite::requests::{begin, owner, request},
@@ -42,6 +47,14 @@ impl Store for Spoiled {
 
     fn sweep(&self, until: Timestamp, mark: Mark, most: usize) -> Result<usize, StoreError> {
         self.sound.sweep(until, mark, most)
+    }
+
+    fn walk(
+        &self,
+        before: Option<Place>,
+        visit: &mut dyn FnMut(Row<'_>) -> ControlFlow<()>,
+    ) -> Result<bool, StoreError> {
+        self.sound.walk(before, visit)
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
