@@ -126,6 +126,7 @@ async fn look(core: &Arc<Core>, key: KeyId) -> Result<(Option<Claim>, Option<Val
     let patience = Instant::now() + core.timeout;
     loop {
         let claim = claim(core, key, patience).await?;
+        #[cfg(test)]
         core.driver.look_latency().await;
         match core.store.find(&key) {
             Ok(found) => return Ok((claim, read(core, found)?)),
