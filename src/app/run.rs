@@ -6,6 +6,7 @@ use tokio::{
     sync::watch,
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
@@ -145,12 +146,13 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     tracing::info!("gateway stops: finishing what is in flight");
     readiness.drain();
     workers.stop();
+    let cut = workers.cut();
     let finished = async {
         workers.drained().await;
         // Executions whose clients have left.
         arbiter.idle().await;
     };
-    drain(finished, &arbiter, &mut signals, sleep(drain_delay + drain_timeout)).await;
+    drain(finished, (&arbiter, &cut), &mut signals, sleep(drain_delay + drain_timeout)).await;
     // Not for ever: a file that cannot be written may stay so.
     if timeout(ledger_timeout, ledger.close()).await.is_err() {
         tracing::error!("ledger is not closed: what it could not store is unknown from now on");
@@ -165,10 +167,10 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
 }
 
 /// Waits for what is in flight; what is not over in time, or when a second signal comes, is
-/// aborted and left unknown.
+/// aborted and left unknown, and the connections are cut off after the last words.
 async fn drain(
     finished: impl Future<Output = ()>,
-    arbiter: &Arbiter,
+    (arbiter, cut): (&Arbiter, &CancellationToken),
     signals: &mut Signals,
     patience: impl Future<Output = ()>,
 ) {
@@ -180,6 +182,7 @@ async fn drain(
         () = told_again => {}
     }
     let attempts = arbiter.abort();
+    cut.cancel();
     tracing::warn!(attempts, "drain is over: what was in flight is aborted");
     finished.await;
 }

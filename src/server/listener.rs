@@ -18,8 +18,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::{JoinError, JoinSet},
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::{
@@ -105,6 +106,13 @@ async fn accept(
     }
 }
 
+async fn sleep_unless(length: Duration, cut: &CancellationToken) {
+    tokio::select! {
+        () = sleep(length) => {}
+        () = cut.cancelled() => {}
+    }
+}
+
 /// A panic ends its own connection only, but nobody may miss it.
 fn report(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
@@ -146,13 +154,15 @@ impl Server {
     ///
     /// Draining: for [`Drain::delay`] all goes on as before. Then the listener closes, idle
     /// connections close, the others close after their answer, which says so. What is not over
-    /// within [`Drain::timeout`] is cut off.
+    /// within [`Drain::timeout`] and [`Drain::last_words`] is cut off. `cut` cuts the first two
+    /// short: at once nobody is let in any more, and only the last words remain.
     ///
     /// Dropping the future cuts everything off at once.
     pub async fn serve<S, B>(
         self,
         services: watch::Receiver<S>,
         shutdown: impl Future<Output = ()>,
+        cut: CancellationToken,
     ) -> Drained
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>,
@@ -167,14 +177,14 @@ impl Server {
                 return Drained { finished: true, open: 0 };
             }
         };
-        let Drain { delay, timeout: patience } = settings.drain;
+        let Drain { delay, timeout, last_words } = settings.drain;
         let common = Arc::new(Common::new(settings));
         let mut connections = JoinSet::new();
         let mut pause = Pause::default();
         let mut waiting = None;
         let mut stop = pin!(async {
             shutdown.await;
-            sleep(delay).await;
+            sleep_unless(delay, &cut).await;
         });
 
         loop {
@@ -211,13 +221,20 @@ impl Server {
 
         drop((listener, waiting));
         common.drain.cancel();
-        let finished = timeout(patience, async {
+        let ended = async {
             while let Some(ended) = connections.join_next().await {
                 report(ended);
             }
-        })
-        .await
-        .is_ok();
+        };
+        let patience = async {
+            sleep_unless(timeout, &cut).await;
+            sleep(last_words).await;
+        };
+        let finished = tokio::select! {
+            biased;
+            () = ended => true,
+            () = patience => false,
+        };
         let open = connections.len();
         connections.shutdown().await;
         Drained { finished, open }

@@ -48,8 +48,11 @@ pub struct Settings {
 pub struct Drain {
     /// How long to go on as if nothing had happened, so that load balancers notice.
     pub delay: Duration,
-    /// How long what is in flight may take after that, before it is cut off.
+    /// How long what is in flight may take after that.
     pub timeout: Duration,
+    /// How long after that, or after the drain was cut short, until what is left is cut off: time
+    /// for the answers to what was aborted.
+    pub last_words: Duration,
 }
 
 /// Whole HTTP/1.1 responses, head and body, for what never becomes a request.

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use tokio::net::TcpStream;
 
-use crate::support::{Client, Config, Gateway, Home, Upstream, get, post, soon};
+use crate::support::{Client, Config, Gateway, Home, Step, Upstream, get, post, soon};
 
 const STOPS: &str = "gateway stops: finishing what is in flight";
 
@@ -98,6 +98,25 @@ async fn a_second_signal_ends_the_drain() {
     let gateway = home.start(&config).await;
     assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
     assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_second_signal_cuts_what_streams_and_the_delay() {
+    for top in ["drain_timeout: 10m", "drain_delay: 10m"] {
+        let begins = Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart;".into());
+        let upstream = Upstream::always(vec![begins, Step::Wait]);
+        let (gateway, _home) = Gateway::start(&Config::to(upstream.address).top(top)).await;
+        let mut client = Client::connect(gateway.address).await;
+        client.send(&get("/download")).await;
+        client.until(b"part;").await.unwrap();
+
+        gateway.signal(Signal::TERM);
+        gateway.logged(STOPS).await;
+        gateway.signal(Signal::TERM);
+
+        assert!(client.is_closed().await);
+        assert_eq!(gateway.exit_code().await, 0);
+    }
 }
 
 #[tokio::test]

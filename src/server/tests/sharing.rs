@@ -9,6 +9,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::support::{SOON, echo, read_until, settings};
 use crate::server::{Drained, Server, Settings};
@@ -23,7 +24,8 @@ fn serve_two(settings: &Settings) -> (SocketAddr, Vec<Serving>) {
     let (_, services) = watch::channel(echo().0);
     let serve = |server: Server| {
         let (shutdown, stopped) = oneshot::channel();
-        let serving = server.serve(services.clone(), async { drop(stopped.await) });
+        let cut = CancellationToken::new();
+        let serving = server.serve(services.clone(), async { drop(stopped.await) }, cut);
         (shutdown, tokio::spawn(serving))
     };
     (address, servers.into_iter().map(serve).collect())
