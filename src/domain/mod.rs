@@ -11,6 +11,7 @@ mod record;
 mod response;
 mod scope;
 mod secret;
+mod tether;
 mod token;
 
 pub use self::{
@@ -24,5 +25,6 @@ pub use self::{
     response::{StoredBody, StoredResponse},
     scope::{Scope, ScopeMissing, ScopeRule, ScopeSource},
     secret::Secret,
+    tether::{Tether, Tethered},
     token::FencingToken,
 };
