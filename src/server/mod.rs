@@ -17,12 +17,12 @@ use std::{net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 
-pub use self::listener::{Drained, Server};
+pub use self::listener::{Bound, Drained, Server};
 
 /// How to listen, and for how long to be patient.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Port 0 picks a free one; see [`Server::local_address`].
+    /// Port 0 picks a free one; see [`Bound::local_address`].
     pub address: SocketAddr,
     /// From the first byte of a request's head to its last; also from a connection's start to its
     /// first byte.

@@ -114,8 +114,9 @@ pub(super) fn echo() -> (Echo, mpsc::UnboundedReceiver<Seen>) {
 pub(super) fn start(settings: &Settings) -> Running {
     let (echo, seen) = echo();
     let services = watch::Sender::new(echo.clone());
-    let server = Server::bind(settings, 1).unwrap().remove(0);
-    let address = server.local_address();
+    let bound = Server::bind(settings, 1).unwrap();
+    let address = bound.local_address();
+    let server = bound.listen().unwrap().remove(0);
     let (shutdown, stopped) = oneshot::channel::<()>();
     let subscription = services.subscribe();
     let cut = CancellationToken::new();
