@@ -1,9 +1,14 @@
 //! The admin listener itself.
 
-use std::{future::Future, io, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
-use axum::Router;
-use tokio::{net::TcpListener, sync::oneshot, time::sleep};
+use axum::{Router, ServiceExt as _, extract::Request};
+use tokio::net::TcpListener;
+use tower::{ServiceExt as _, service_fn};
 
 use super::{Api, Readiness, routes};
 use crate::telemetry::Metrics;
@@ -13,26 +18,29 @@ use crate::telemetry::Metrics;
 pub struct Admin {
     listener: TcpListener,
     local_address: SocketAddr,
-    router: Router,
+    starting: Router,
+    started: Arc<OnceLock<Router>>,
 }
 
-/// How long answers that are under way when it stops may take. They are a few lines long.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The start of a gateway, as its [`Admin`] tells of it: alive, but not ready.
+#[derive(Debug)]
+#[must_use]
+pub struct Starting {
+    metrics: Metrics,
+    started: Arc<OnceLock<Router>>,
+}
 
 // === impl Admin ===
 
 impl Admin {
-    /// Binds `address`; port 0 picks a free one. Without `api`, which takes a ledger with an
-    /// operator's side, nothing is below `/api/`.
-    pub async fn bind(
-        address: SocketAddr,
-        readiness: Readiness,
-        metrics: Metrics,
-        api: Option<Api>,
-    ) -> io::Result<Self> {
+    /// Binds `address`; port 0 picks a free one.
+    pub async fn bind(address: SocketAddr, metrics: Metrics) -> io::Result<(Self, Starting)> {
         let listener = TcpListener::bind(address).await?;
         let local_address = listener.local_addr()?;
-        Ok(Self { listener, local_address, router: routes::router(readiness, metrics, api) })
+        let started = Arc::default();
+        let starting = Starting { metrics: metrics.clone(), started: Arc::clone(&started) };
+        let routes = routes::starting(metrics);
+        Ok((Self { listener, local_address, starting: routes, started }, starting))
     }
 
     /// Where it listens, with the port that was picked.
@@ -40,30 +48,26 @@ impl Admin {
         self.local_address
     }
 
-    /// Answers until `shutdown` resolves. Stop it last: while the public listener drains, probes
-    /// must see it drain and metrics must be counted.
-    ///
-    /// Dropping the future stops it at once.
-    pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        let (stopping, stopped) = oneshot::channel::<()>();
-        let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
-        let serving = axum::serve(self.listener, service)
-            .with_graceful_shutdown(async move {
-                shutdown.await;
-                drop(stopping);
-            })
-            .into_future();
-        let out_of_patience = async {
-            drop(stopped.await);
-            sleep(PATIENCE).await;
-        };
-        tokio::select! {
-            result = serving => {
-                if let Err(error) = result {
-                    tracing::error!(error = &error as &dyn std::error::Error, "admin stopped");
-                }
-            }
-            () = out_of_patience => {}
+    /// Answers until it is dropped. Drop it last: while the public listener drains, probes must
+    /// see it drain and metrics must be counted.
+    pub async fn serve(self) {
+        let Self { listener, starting, started, .. } = self;
+        let current = service_fn(move |request: Request| {
+            started.get().unwrap_or(&starting).clone().oneshot(request)
+        });
+        let service = current.into_make_service_with_connect_info::<SocketAddr>();
+        if let Err(error) = axum::serve(listener, service).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "admin stopped");
         }
+    }
+}
+
+// === impl Starting ===
+
+impl Starting {
+    /// From now on `readiness` tells whether it is ready. Without `api`, which takes a ledger with
+    /// an operator's side, nothing is below `/api/`.
+    pub fn end(self, readiness: Readiness, api: Option<Api>) {
+        self.started.get_or_init(|| routes::router(readiness, self.metrics, api));
     }
 }

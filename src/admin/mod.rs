@@ -20,6 +20,6 @@ pub use self::{
     directory::{Directory, KeyName, NameError},
     exchange::AskError,
     health::{HealthError, health_check},
-    listener::Admin,
+    listener::{Admin, Starting},
     readiness::Readiness,
 };

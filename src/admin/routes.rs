@@ -16,17 +16,29 @@ use super::{
 };
 use crate::telemetry::Metrics;
 
+/// The admin listener's service until the ledger is open.
+pub(super) fn starting(metrics: Metrics) -> Router {
+    always(metrics)
+        .route("/readyz", get(async || not_ready("starting")))
+        .fallback(async || Problem::new(Code::LedgerUnavailable, "the gateway is starting"))
+}
+
 /// The admin listener's service.
 pub(super) fn router(readiness: Readiness, metrics: Metrics, keys: Option<Api>) -> Router {
-    Router::new()
-        .route("/livez", get(async || text(StatusCode::OK, "ok")))
+    always(metrics)
         .route("/readyz", get(readyz).with_state(readiness))
-        .route("/metrics", get(render_metrics).with_state(metrics))
         .merge(keys.map(api::router).unwrap_or_default())
         .fallback(async || Problem::new(Code::NotFound, "nothing is at this path"))
         .method_not_allowed_fallback(async || {
             Problem::new(Code::MethodNotAllowed, "this path answers the methods that Allow names")
         })
+}
+
+/// What needs no ledger.
+fn always(metrics: Metrics) -> Router {
+    Router::new()
+        .route("/livez", get(async || text(StatusCode::OK, "ok")))
+        .route("/metrics", get(render_metrics).with_state(metrics))
 }
 
 async fn readyz(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -> Response {
@@ -35,8 +47,12 @@ async fn readyz(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -
         .any(|(name, value)| name == "exclude" && value == "ledger");
     match readiness.check(!excludes_ledger) {
         Ok(()) => text(StatusCode::OK, "ok"),
-        Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format_args!("not ready: {reason}")),
+        Err(reason) => not_ready(reason),
     }
+}
+
+fn not_ready(reason: impl Display) -> Response {
+    text(StatusCode::SERVICE_UNAVAILABLE, format_args!("not ready: {reason}"))
 }
 
 async fn render_metrics(State(metrics): State<Metrics>) -> Response {

@@ -33,7 +33,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 const LINGER: Duration = Duration::from_secs(2);
 
 /// After the drain's time: attempts are aborted, and their clients still get their answers.
-pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What an upstream may take to say before its body.
 const MAX_ANSWER_HEAD: usize = 256 * 1024;
@@ -82,7 +82,8 @@ pub(super) fn server(config: &Config) -> server::Settings {
         max_header_size: usize::try_from(config.listen.max_header_size).unwrap_or(usize::MAX),
         drain: server::Drain {
             delay: config.drain_delay,
-            timeout: config.drain_timeout + LAST_WORDS,
+            timeout: config.drain_timeout,
+            last_words: LAST_WORDS,
         },
         canned: server::Canned {
             bad_request: bytes(Code::BadRequest, "This is not an HTTP/1.1 request."),

@@ -1,11 +1,13 @@
 //! One run of the gateway, from its start to the end of its drain.
 
-use std::{fmt, future::Future, io, num::NonZero, path::PathBuf, sync::Arc};
+use std::{fmt, future::Future, io, num::NonZero, path::PathBuf, sync::Arc, thread};
 
 use tokio::{
-    sync::watch,
+    runtime::Handle,
+    sync::{oneshot, watch},
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
@@ -55,8 +57,8 @@ pub enum RunError {
     Log(#[from] telemetry::log::InitError),
     #[error("could not start metrics")]
     Metrics(#[from] telemetry::InstallError),
-    #[error("could not start the threads that serve requests")]
-    Workers(#[source] io::Error),
+    #[error("could not start the threads that open the ledger and serve requests")]
+    Threads(#[source] io::Error),
     #[error("could not listen for signals")]
     Signals(#[source] io::Error),
 }
@@ -84,15 +86,20 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         tracing::warn!(%warning, "configuration");
     }
 
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let servers = Server::bind(&build::server(&config), processors);
-    let servers = servers.map_err(|source| RunError::Listen {
-        what: "listen.address",
-        address: config.listen.address,
-        source,
-    })?;
-    let public = servers.first().map_or(config.listen.address, Server::local_address);
-    let ledger = open_ledger(&config).await?;
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let taken = |what, address| move |source| RunError::Listen { what, address, source };
+    let cannot_listen = taken("listen.address", config.listen.address);
+    let bound = Server::bind(&build::server(&config), processors).map_err(cannot_listen)?;
+    let (admin, starting) = Admin::bind(config.admin.address, metrics.clone())
+        .await
+        .map_err(taken("admin.address", config.admin.address))?;
+    let addresses = Addresses { public: bound.local_address(), admin: admin.local_address() };
+    let serving_admin = tokio::spawn(admin.serve());
+    let Some(ledger) = unless_stopped(&mut signals, open_ledger(&config)).await else {
+        tracing::info!("gateway stopped before it had started");
+        return Ok(());
+    };
+    let ledger = ledger?;
     let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
     let arbiter = Arbiter::new(
         Arc::clone(&ledger) as Arc<dyn Ledger>,
@@ -105,28 +112,22 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         directory: Arc::new(Directory::new(in_effect.subscribe(), arbiter.clone())),
         token: config.admin.token.clone(),
     };
-    let admin =
-        Admin::bind(config.admin.address, readiness.clone(), metrics.clone(), Some(api)).await;
-    let admin = admin.map_err(|source| RunError::Listen {
-        what: "admin.address",
-        address: config.admin.address,
-        source,
-    })?;
     let gateway_id = gateway_id(&config);
     let shared = build::shared(&config, arbiter.clone(), gateway_id);
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
 
-    let addresses = Addresses { public, admin: admin.local_address() };
-    let mut workers = Workers::start(servers, &current).map_err(RunError::Workers)?;
+    // Last, so that clients of a gateway that starts are refused rather than left waiting.
+    let servers = bound.listen().map_err(cannot_listen)?;
+    let mut workers = Workers::start(servers, &current).map_err(RunError::Threads)?;
     let housekeeping = Housekeeping {
         metrics,
         arbiter: arbiter.clone(),
         budget: shared.budget.clone(),
         ledger: Arc::clone(&ledger),
     };
-    let background =
-        [tokio::spawn(housekeeping.run()), tokio::spawn(admin.serve(std::future::pending()))];
+    let background = [tokio::spawn(housekeeping.run()), serving_admin];
+    starting.end(readiness.clone(), Some(api));
     tracing::info!(
         address = %addresses.public,
         admin = %addresses.admin,
@@ -145,12 +146,13 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     tracing::info!("gateway stops: finishing what is in flight");
     readiness.drain();
     workers.stop();
+    let cut = workers.cut();
     let finished = async {
         workers.drained().await;
         // Executions whose clients have left.
         arbiter.idle().await;
     };
-    drain(finished, &arbiter, &mut signals, sleep(drain_delay + drain_timeout)).await;
+    drain(finished, (&arbiter, &cut), &mut signals, sleep(drain_delay + drain_timeout)).await;
     // Not for ever: a file that cannot be written may stay so.
     if timeout(ledger_timeout, ledger.close()).await.is_err() {
         tracing::error!("ledger is not closed: what it could not store is unknown from now on");
@@ -165,32 +167,55 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
 }
 
 /// Waits for what is in flight; what is not over in time, or when a second signal comes, is
-/// aborted and left unknown.
+/// aborted and left unknown, and the connections are cut off after the last words.
 async fn drain(
     finished: impl Future<Output = ()>,
-    arbiter: &Arbiter,
+    (arbiter, cut): (&Arbiter, &CancellationToken),
     signals: &mut Signals,
     patience: impl Future<Output = ()>,
 ) {
     tokio::pin!(finished);
-    let told_again = async { while signals.next().await != Request::Stop {} };
     tokio::select! {
         () = &mut finished => return,
         () = patience => {}
-        () = told_again => {}
+        () = told_to_stop(signals) => {}
     }
     let attempts = arbiter.abort();
+    cut.cancel();
     tracing::warn!(attempts, "drain is over: what was in flight is aborted");
     finished.await;
 }
 
-async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, OpenError> {
+/// What `start` gives; `None` when the gateway is told to stop before that.
+async fn unless_stopped<T>(signals: &mut Signals, start: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        started = start => Some(started),
+        () = told_to_stop(signals) => None,
+    }
+}
+
+async fn told_to_stop(signals: &mut Signals) {
+    while signals.next().await != Request::Stop {}
+}
+
+/// Opening a file blocks, and after a crash for a while. It has a thread of its own, for which the
+/// end of the process does not wait.
+async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, RunError> {
     let settings = build::ledger(config);
-    // Opening a file blocks, and after a crash for a while.
-    let opened = tokio::task::spawn_blocking(move || Embedded::open(&settings)).await;
-    match opened {
-        Ok(opened) => opened.map(Arc::new),
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    let runtime = Handle::current();
+    let (tell, opened) = oneshot::channel();
+    let opening = move || {
+        let _entered = runtime.enter();
+        // Nobody asks any more when the gateway was told to stop.
+        tell.send(Embedded::open(&settings)).ok();
+    };
+    let thread = thread::Builder::new().name("ledger-opener".to_owned()).spawn(opening);
+    let thread = thread.map_err(RunError::Threads)?;
+    match (opened.await, thread.join()) {
+        (Ok(ledger), _) => Ok(Arc::new(ledger?)),
+        (Err(_), Err(panicked)) => std::panic::resume_unwind(panicked),
+        (Err(closed), Ok(())) => Err(RunError::Threads(io::Error::other(closed))),
     }
 }
 
@@ -250,4 +275,23 @@ fn refuse<T: fmt::Display>(reasons: &[T]) -> ReloadResult {
         tracing::error!(%reason, "reload refused: the old configuration stays in effect");
     }
     ReloadResult::Refused
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_gateway_that_is_told_to_stop_does_not_wait_for_its_start() {
+        let mut signals = Signals::new().unwrap();
+        assert_eq!(unless_stopped(&mut signals, async { 1 }).await, Some(1));
+        for signal in [Signal::TERM, Signal::INT] {
+            kill_process(getpid(), signal).unwrap();
+            assert_eq!(unless_stopped(&mut signals, pending::<()>()).await, None);
+        }
+    }
 }

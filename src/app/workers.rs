@@ -19,6 +19,7 @@ use crate::{gateway::Gateway, server::Server};
 pub(super) struct Workers {
     ended: Vec<oneshot::Receiver<()>>,
     stop: CancellationToken,
+    cut: CancellationToken,
     done: CancellationToken,
 }
 
@@ -30,16 +31,17 @@ impl Workers {
         servers: Vec<Server>,
         services: &watch::Receiver<Gateway>,
     ) -> io::Result<Self> {
-        let (stop, done) = (CancellationToken::new(), CancellationToken::new());
+        let [stop, cut, done] = std::array::from_fn(|_| CancellationToken::new());
         let mut ended = Vec::new();
         for (number, server) in servers.into_iter().enumerate() {
             let (tell, told) = oneshot::channel();
             ended.push(told);
             let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-            let (services, stop, done) = (services.clone(), stop.clone(), done.clone());
+            let (services, stop) = (services.clone(), stop.clone());
+            let (cut, done) = (cut.clone(), done.clone());
             thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
                 runtime.block_on(async {
-                    let drained = server.serve(services, stop.cancelled_owned()).await;
+                    let drained = server.serve(services, stop.cancelled_owned(), cut).await;
                     if !drained.finished {
                         tracing::warn!(connections = drained.open, "connections are cut off");
                     }
@@ -49,12 +51,17 @@ impl Workers {
                 });
             })?;
         }
-        Ok(Self { ended, stop, done })
+        Ok(Self { ended, stop, cut, done })
     }
 
     /// Tells the listeners to drain.
     pub(super) fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Cuts their drain short when it is cancelled.
+    pub(super) fn cut(&self) -> CancellationToken {
+        self.cut.clone()
     }
 
     /// Resolves when every connection has ended. Requests are still executed until

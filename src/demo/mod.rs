@@ -62,7 +62,7 @@ fn in_flags(error: RunError) -> RunError {
         RunError::Ledger(_)
         | RunError::Log(_)
         | RunError::Metrics(_)
-        | RunError::Workers(_)
+        | RunError::Threads(_)
         | RunError::Signals(_) => error,
     }
 }

@@ -11,6 +11,7 @@ mod record;
 mod response;
 mod scope;
 mod secret;
+mod tether;
 mod token;
 
 #[cfg(test)]
@@ -26,5 +27,6 @@ pub use self::{
     response::{StoredBody, StoredResponse},
     scope::{Scope, ScopeMissing, ScopeRule, ScopeSource},
     secret::Secret,
+    tether::{Tether, Tethered},
     token::FencingToken,
 };

@@ -1,4 +1,4 @@
-//! Counts and logs a request when its answer has ended, however it ended.
+//! Counts and logs a request when it has ended, answered or not.
 
 use std::{
     pin::Pin,
@@ -26,10 +26,12 @@ pub(super) struct Observation {
     pub(super) request_id: RequestId,
     pub(super) route: Option<Arc<Observed>>,
     pub(super) metrics: RouteMetrics,
-    pub(super) status: StatusCode,
+    /// `None` until there is an answer.
+    pub(super) status: Option<StatusCode>,
+    /// What is known so far.
     pub(super) outcome: Outcome,
     /// Of an unkeyed request: it is in flight until its answer has ended.
-    pub(super) _permit: Option<Permit>,
+    pub(super) permit: Option<Permit>,
 }
 
 /// A route's names, for the access log.

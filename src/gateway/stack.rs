@@ -99,6 +99,13 @@ impl Route {
         let keyed = Some(layer.layer(Announce(plain.forward.clone())));
         Self { keyed, protected, metrics, ..plain }
     }
+
+    /// What is known of a request that ended before its answer: without a key it was passed on,
+    /// with one it may still be executed.
+    fn unanswered<B>(&self, request: &Request<B>) -> Outcome {
+        let is_keyed = self.keyed.as_ref().is_some_and(|keyed| keyed.guards(request));
+        if is_keyed { Outcome::InProgress } else { Outcome::Passed }
+    }
 }
 
 // === impl Gateway ===
@@ -127,9 +134,23 @@ impl Gateway {
         let method = request.method().clone();
         let path = Access::is_enabled().then(|| Box::from(request.uri().path()));
 
-        let (route, answered) = match self.route(&request) {
-            Ok(route) => (Some(route), self.forward(route, request, &request_id).await),
-            Err(problem) => (None, Err(problem)),
+        let route = self.route(&request);
+        let matched = route.as_ref().ok();
+        // Now, so that a request that is cut off before its answer is counted, too.
+        let mut observation = Observation {
+            started,
+            method,
+            path,
+            request_id: request_id.clone(),
+            route: matched.map(|route| Arc::clone(&route.names)),
+            metrics: matched.map_or(&self.0.unmatched, |route| &route.metrics).clone(),
+            status: None,
+            outcome: matched.map_or(Outcome::NoRoute, |route| route.unanswered(&request)),
+            permit: None,
+        };
+        let answered = match route {
+            Ok(route) => self.forward(route, request, &request_id).await,
+            Err(problem) => Err(problem),
         };
         let (mut response, permit) = match answered {
             Ok(answered) => answered,
@@ -137,18 +158,9 @@ impl Gateway {
         };
 
         request_id.set_if_missing(response.headers_mut());
-        let outcome = response.extensions_mut().remove().unwrap_or(Outcome::Passed);
-        let observation = Observation {
-            started,
-            method,
-            path,
-            request_id,
-            route: route.map(|route| Arc::clone(&route.names)),
-            metrics: route.map_or(&self.0.unmatched, |route| &route.metrics).clone(),
-            status: response.status(),
-            outcome,
-            _permit: permit,
-        };
+        observation.outcome = response.extensions_mut().remove().unwrap_or(Outcome::Passed);
+        observation.status = Some(response.status());
+        observation.permit = permit;
         response.map(|body| ObservedBody::new(body, observation))
     }
 

@@ -121,8 +121,10 @@ pub(super) async fn serve<T, S, B>(
     })
     .await;
 
-    // `None`: the connection went to whoever upgraded it.
-    let Some(parts) = connection.into_parts() else { return };
+    let Some(parts) = connection.into_parts() else {
+        // It went to whoever upgraded it, and keeps its place until they are done.
+        return progress.handed_back().await;
+    };
     let mut wire = parts.io.into_inner();
     if let Left::Done(Err(error)) = &left {
         let error = error as &dyn std::error::Error;

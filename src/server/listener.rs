@@ -13,13 +13,14 @@ use std::{
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::{JoinError, JoinSet},
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::{
@@ -28,8 +29,14 @@ use super::{
 };
 use crate::{BoxError, domain::Peer, telemetry};
 
-/// A bound listener. The kernel completes connections from now on; they are served by
-/// [`serve`](Self::serve).
+/// An address that is taken, and refuses connections until [`listen`](Self::listen).
+#[derive(Debug)]
+pub struct Bound {
+    servers: Vec<Server>,
+    local_address: SocketAddr,
+}
+
+/// A listener. The kernel completes its connections; they are served by [`serve`](Self::serve).
 #[derive(Debug)]
 pub struct Server {
     listener: net::TcpListener,
@@ -65,15 +72,20 @@ enum Sharing {
     Shared,
 }
 
-fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<net::TcpListener> {
+fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // Connections of a former process, still in TIME_WAIT, must not keep the address.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(sharing == Sharing::Shared)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Fails if somebody listens at `address`. Sockets that share an address would share it with
+/// another process of this user too: one that has it must be noticed first.
+fn ensure_free(address: SocketAddr) -> io::Result<()> {
+    bind(address, Sharing::Alone).map(drop)
 }
 
 /// Waits for a connection, and then for a place to give it.
@@ -105,10 +117,36 @@ async fn accept(
     }
 }
 
+async fn sleep_unless(length: Duration, cut: &CancellationToken) {
+    tokio::select! {
+        () = sleep(length) => {}
+        () = cut.cancelled() => {}
+    }
+}
+
 /// A panic ends its own connection only, but nobody may miss it.
 fn report(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         tracing::error!(error = &error as &dyn std::error::Error, "connection panicked");
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    /// Where it will listen, with the port that was picked.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    /// From now on connections are completed, and wait until they are served.
+    pub fn listen(self) -> io::Result<Vec<Server>> {
+        // Another process may have bound it, too, and was faster.
+        ensure_free(self.local_address)?;
+        for server in &self.servers {
+            SockRef::from(&server.listener).listen(BACKLOG)?;
+        }
+        Ok(self.servers)
     }
 }
 
@@ -117,26 +155,17 @@ fn report(ended: Result<(), JoinError>) {
 impl Server {
     /// Binds the address `count` times, at least once: the kernel spreads new connections over
     /// the servers, each of which may be served on a runtime of its own.
-    pub fn bind(settings: &Settings, count: usize) -> io::Result<Vec<Self>> {
-        // Sockets that share an address would share it with another process of this user too:
-        // one that has it must be noticed first.
-        drop(listen(settings.address, Sharing::Alone)?);
-        let first = listen(settings.address, Sharing::Shared)?;
+    pub fn bind(settings: &Settings, count: usize) -> io::Result<Bound> {
+        ensure_free(settings.address)?;
+        let first = bind(settings.address, Sharing::Shared)?;
         let local_address = first.local_addr()?;
         let places = Arc::new(Semaphore::new(settings.max_connections));
-        let others = (1..count).map(|_| listen(local_address, Sharing::Shared));
-        std::iter::once(Ok(first))
-            .chain(others)
-            .map(|listener| {
-                let (places, settings) = (Arc::clone(&places), settings.clone());
-                Ok(Self { listener: listener?, local_address, places, settings })
-            })
-            .collect()
-    }
-
-    /// Where it listens, with the port that was picked.
-    pub fn local_address(&self) -> SocketAddr {
-        self.local_address
+        let others = (1..count).map(|_| bind(local_address, Sharing::Shared));
+        let servers = std::iter::once(Ok(first)).chain(others).map(|listener| {
+            let (places, settings) = (Arc::clone(&places), settings.clone());
+            Ok(Self { listener: listener?, local_address, places, settings })
+        });
+        Ok(Bound { servers: servers.collect::<io::Result<_>>()?, local_address })
     }
 
     /// Serves connections until `shutdown` resolves, then drains.
@@ -146,13 +175,15 @@ impl Server {
     ///
     /// Draining: for [`Drain::delay`] all goes on as before. Then the listener closes, idle
     /// connections close, the others close after their answer, which says so. What is not over
-    /// within [`Drain::timeout`] is cut off.
+    /// within [`Drain::timeout`] and [`Drain::last_words`] is cut off. `cut` cuts the first two
+    /// short: at once nobody is let in any more, and only the last words remain.
     ///
     /// Dropping the future cuts everything off at once.
     pub async fn serve<S, B>(
         self,
         services: watch::Receiver<S>,
         shutdown: impl Future<Output = ()>,
+        cut: CancellationToken,
     ) -> Drained
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>,
@@ -167,14 +198,14 @@ impl Server {
                 return Drained { finished: true, open: 0 };
             }
         };
-        let Drain { delay, timeout: patience } = settings.drain;
+        let Drain { delay, timeout, last_words } = settings.drain;
         let common = Arc::new(Common::new(settings));
         let mut connections = JoinSet::new();
         let mut pause = Pause::default();
         let mut waiting = None;
         let mut stop = pin!(async {
             shutdown.await;
-            sleep(delay).await;
+            sleep_unless(delay, &cut).await;
         });
 
         loop {
@@ -211,13 +242,20 @@ impl Server {
 
         drop((listener, waiting));
         common.drain.cancel();
-        let finished = timeout(patience, async {
+        let ended = async {
             while let Some(ended) = connections.join_next().await {
                 report(ended);
             }
-        })
-        .await
-        .is_ok();
+        };
+        let patience = async {
+            sleep_unless(timeout, &cut).await;
+            sleep(last_words).await;
+        };
+        let finished = tokio::select! {
+            biased;
+            () = ended => true,
+            () = patience => false,
+        };
         let open = connections.len();
         connections.shutdown().await;
         Drained { finished, open }

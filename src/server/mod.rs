@@ -17,12 +17,12 @@ use std::{net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 
-pub use self::listener::{Drained, Server};
+pub use self::listener::{Bound, Drained, Server};
 
 /// How to listen, and for how long to be patient.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Port 0 picks a free one; see [`Server::local_address`].
+    /// Port 0 picks a free one; see [`Bound::local_address`].
     pub address: SocketAddr,
     /// From the first byte of a request's head to its last; also from a connection's start to its
     /// first byte.
@@ -48,8 +48,11 @@ pub struct Settings {
 pub struct Drain {
     /// How long to go on as if nothing had happened, so that load balancers notice.
     pub delay: Duration,
-    /// How long what is in flight may take after that, before it is cut off.
+    /// How long what is in flight may take after that.
     pub timeout: Duration,
+    /// How long after that, or after the drain was cut short, until what is left is cut off: time
+    /// for the answers to what was aborted.
+    pub last_words: Duration,
 }
 
 /// Whole HTTP/1.1 responses, head and body, for what never becomes a request.

@@ -1,9 +1,11 @@
 //! How far a connection is with its current request, as its own task tells itself.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed},
 };
+
+use crate::domain::Tethered;
 
 /// Shared by the parts of one connection: its wire, its service, and the body of its answer.
 ///
@@ -20,6 +22,8 @@ struct Inner {
     stalled: AtomicBool,
     /// Grows with each change of what is waited for.
     changes: AtomicU32,
+    /// To whoever the connection was handed over to.
+    tethered: Mutex<Option<Tethered>>,
 }
 
 /// Where a connection is in the life of a request.
@@ -80,8 +84,17 @@ impl Progress {
     }
 
     /// Serving -> Handed over.
-    pub(super) fn hand_over(&self) {
+    pub(super) fn hand_over(&self, tethered: Option<Tethered>) {
+        *self.0.tethered.lock().unwrap_or_else(PoisonError::into_inner) = tethered;
         self.enter(Phase::HandedOver);
+    }
+
+    /// Resolves when whoever has the connection is done with it.
+    pub(super) async fn handed_back(&self) {
+        let tethered = self.0.tethered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut tethered) = tethered {
+            tethered.released().await;
+        }
     }
 
     /// The body of the answer has ended: what is still to leave is in hyper's buffer.

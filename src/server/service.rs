@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tower::{Service, ServiceExt};
 
 use super::progress::Progress;
-use crate::domain::Peer;
+use crate::domain::{Peer, Tether};
 
 /// The service in effect, which a reload can replace between two requests.
 struct Current<S> {
@@ -55,9 +55,15 @@ where
 {
     let current = RefCell::new(Current::new(services));
     service_fn(move |mut request: Request<Incoming>| {
+        let mut tethered = None;
         let service = if is_framing_plain(&request) {
             progress.request_began();
             request.extensions_mut().insert(peer);
+            if request.headers().contains_key(header::UPGRADE) {
+                let (tether, end) = Tether::new();
+                request.extensions_mut().insert(tether);
+                tethered = Some(end);
+            }
             Some(current.borrow_mut().get())
         } else {
             progress.refuse();
@@ -74,7 +80,7 @@ where
             let changes_hands = response.status() == StatusCode::SWITCHING_PROTOCOLS
                 || connects && response.status().is_success();
             if changes_hands {
-                progress.hand_over();
+                progress.hand_over(tethered);
             }
             Ok(response.map(|body| Answer { body, _end: End(progress) }))
         }

@@ -15,7 +15,8 @@ pub struct Access<'a> {
     pub method: &'a Method,
     /// Without query.
     pub path: &'a str,
-    pub status: StatusCode,
+    /// `None` where the request ended without an answer: its client left, or it was cut off.
+    pub status: Option<StatusCode>,
     pub outcome: Outcome,
     pub duration: Duration,
     pub route: Option<&'a str>,
@@ -40,7 +41,7 @@ impl Access<'_> {
             target: TARGET,
             method = self.method.as_str(),
             path = self.path,
-            status = self.status.as_u16(),
+            status = self.status.map(|status| status.as_u16()),
             outcome = self.outcome.label(),
             duration = self.duration.as_secs_f64(),
             route = self.route,

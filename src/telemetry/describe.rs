@@ -42,12 +42,8 @@ pub(super) const ALL: [Description; 16] = [
     ),
     gauge(names::KEYS_IN_FLIGHT, Unit::Count, "Keys that this process is executing."),
     gauge(names::WAITERS, Unit::Count, "Requests that wait for a key that another request holds."),
-    gauge(names::KEYS_STORED, Unit::Count, "Records in the ledger at the sweeper's last pass."),
-    gauge(
-        names::STORED_BYTES,
-        Unit::Bytes,
-        "Bytes of the records in the ledger at the sweeper's last pass.",
-    ),
+    gauge(names::KEYS_STORED, Unit::Count, "Records in the ledger."),
+    gauge(names::STORED_BYTES, Unit::Bytes, "Bytes of the records in the ledger."),
     gauge(
         names::KEYS_UNKNOWN,
         Unit::Count,

@@ -52,7 +52,7 @@ pub struct UpstreamMetrics(Arc<[Histogram; STATUS_CLASSES.len()]>);
 #[derive(Clone)]
 pub struct BytesGauge(Gauge);
 
-/// What the ledger holds, as counted by the sweeper's last pass.
+/// What the ledger holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub in_progress: u64,
@@ -85,7 +85,7 @@ pub fn replay_cache_bytes() -> BytesGauge {
     BytesGauge(gauge!(names::REPLAY_CACHE_BYTES))
 }
 
-/// Tells what the ledger holds. Call after each pass of the sweeper, on the one that sweeps.
+/// Tells what the ledger holds. Call every second or so; of gateways that share a ledger, on one.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double; 2^53 records are far away")]
 pub fn record_stored(stored: &Stored) {
     let Stored { in_progress, completed, unknown, bytes } = *stored;

@@ -2,7 +2,7 @@
 
 /// Requests, by route and outcome.
 pub const REQUESTS: &str = "oncegate_requests_total";
-/// Whole requests, from the head to the end of the answer's head.
+/// Whole requests, from the end of the request's head to the end of the answer's body.
 pub const REQUEST_DURATION: &str = "oncegate_request_duration_seconds";
 /// What the ledger adds to a request.
 pub const LEDGER_DURATION: &str = "oncegate_ledger_duration_seconds";

@@ -176,7 +176,7 @@ fn access() -> Access<'static> {
     Access {
         method: &Method::POST,
         path: "/v1/charges",
-        status: StatusCode::CREATED,
+        status: Some(StatusCode::CREATED),
         outcome: Outcome::Executed,
         duration: Duration::from_millis(1500),
         route: Some("charges"),

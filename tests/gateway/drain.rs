@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use tokio::net::TcpStream;
 
-use crate::support::{Client, Config, Gateway, Home, Upstream, get, post, soon};
+use crate::support::{Client, Config, Gateway, Home, Step, Upstream, get, post, soon};
 
 const STOPS: &str = "gateway stops: finishing what is in flight";
 
@@ -98,6 +98,88 @@ async fn a_second_signal_ends_the_drain() {
     let gateway = home.start(&config).await;
     assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
     assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_second_signal_cuts_what_streams_and_the_delay() {
+    for top in ["drain_timeout: 10m", "drain_delay: 10m"] {
+        let begins = Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart;".into());
+        let upstream = Upstream::always(vec![begins, Step::Wait]);
+        let (gateway, _home) = Gateway::start(&Config::to(upstream.address).top(top)).await;
+        let mut client = Client::connect(gateway.address).await;
+        client.send(&get("/download")).await;
+        client.until(b"part;").await.unwrap();
+
+        gateway.signal(Signal::TERM);
+        gateway.logged(STOPS).await;
+        gateway.signal(Signal::TERM);
+
+        assert!(client.is_closed().await);
+        assert_eq!(gateway.exit_code().await, 0);
+    }
+}
+
+/// A connection that has become a websocket's.
+async fn tunnel(gateway: &Gateway) -> Client {
+    let mut client = Client::connect(gateway.address).await;
+    let asks = get("/ws").header("Connection", "upgrade").header("Upgrade", "websocket");
+    client.send(&asks).await;
+    assert_eq!(client.head().await.unwrap().status, 101);
+    client
+}
+
+/// Switches protocols, and says goodbye when it may go.
+fn switching() -> Upstream {
+    let switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+        Upgrade: websocket\r\n\r\n";
+    let goodbye = Step::Write(b"goodbye;".into());
+    Upstream::always(vec![Step::Write(switch.into()), Step::Wait, goodbye, Step::Close])
+}
+
+#[tokio::test]
+async fn a_switched_connection_is_waited_for() {
+    let upstream = switching();
+    let config = Config::to(upstream.address).top("drain_timeout: 10m");
+    let (gateway, _home) = Gateway::start(&config).await;
+    let mut client = tunnel(&gateway).await;
+
+    gateway.signal(Signal::TERM);
+    gateway.logged(STOPS).await;
+    refuses_connections(&gateway).await;
+    upstream.go();
+
+    assert_eq!(client.rest().await, b"goodbye;");
+    drop(client);
+    assert_eq!(gateway.exit_code().await, 0);
+}
+
+#[tokio::test]
+async fn a_switched_connection_is_cut_off_when_the_time_is_over() {
+    let upstream = switching();
+    let config = Config::to(upstream.address).top("drain_timeout: 100ms");
+    let (gateway, _home) = Gateway::start(&config).await;
+    let mut client = tunnel(&gateway).await;
+
+    gateway.signal(Signal::TERM);
+
+    assert!(client.is_closed().await);
+    gateway.logged("connections are cut off").await;
+    assert_eq!(gateway.exit_code().await, 0);
+}
+
+#[tokio::test]
+async fn a_switched_connection_keeps_its_place_until_it_ends() {
+    let upstream = switching();
+    let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
+    let client = tunnel(&gateway).await;
+    // The request is counted when its answer has ended: by then a place would be given back.
+    gateway.counted("passed", 1).await;
+    gateway.metric_is("oncegate_connections", &[], 1.0).await;
+    gateway.ask(&get("/v1/charges/../x")).await;
+    gateway.metric_is("oncegate_connections", &[], 1.0).await;
+    drop(client);
+    upstream.go();
+    gateway.metric_is("oncegate_connections", &[], 0.0).await;
 }
 
 #[tokio::test]

@@ -32,6 +32,22 @@ async fn each_request_is_one_access_event_with_its_fields() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_cut_off_before_its_answer_is_told_of_too() {
+    let upstream = Upstream::holding();
+    let config = Config::to(upstream.address).top("drain_timeout: 50ms");
+    let (gateway, _home) = Gateway::start(&config).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&get("/elsewhere")).await;
+    upstream.received(1).await;
+
+    gateway.signal(Signal::TERM);
+
+    let event = gateway.logged("request ended").await;
+    assert_eq!(event["outcome"], "passed");
+    assert_eq!(event.get("status"), None);
+}
+
+#[tokio::test]
 async fn each_step_of_a_lock_is_one_event_with_its_fields() {
     let upstream = Upstream::start();
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;

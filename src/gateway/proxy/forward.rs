@@ -26,7 +26,7 @@ use super::{
     endpoint::{Endpoints, InFlight, Peer},
     error::UpstreamError,
     link::{Failure, Link},
-    upgrade,
+    upgrade::{self, Switching},
 };
 use crate::{
     gateway::headers::host_from_target,
@@ -58,8 +58,7 @@ struct Call {
     body: Option<RequestBody>,
     gate: Option<Gate>,
     deadline: Instant,
-    /// The client's side of a connection that is to be switched to another protocol.
-    client: Option<OnUpgrade>,
+    client: Option<Switching>,
 }
 
 // === impl Forward ===
@@ -129,7 +128,7 @@ impl Upstream {
     ) -> Result<Response<UpstreamBody>, UpstreamError> {
         let gate = request.extensions_mut().remove::<Gate>();
         let switches = gate.is_none() && request.headers().contains_key(UPGRADE);
-        let client = switches.then(|| hyper::upgrade::on(&mut request));
+        let client = switches.then(|| Switching::of(&mut request));
         let (mut head, mut body) = request.into_parts();
         poll_fn(|cx| Poll::Ready(body.gather(cx))).await.map_err(UpstreamError::RequestBody)?;
         head.extensions.clear();

@@ -44,7 +44,7 @@ async fn what_is_in_flight_is_answered_and_told_that_the_connection_closes() {
 // R38
 #[tokio::test]
 async fn what_is_not_over_in_time_is_cut_off_and_counted() {
-    let drain = Drain { delay: Duration::ZERO, timeout: Duration::from_millis(50) };
+    let drain = Drain { timeout: Duration::from_millis(50), ..settings().drain };
     let mut running = start(&Settings { drain, ..settings() });
     let mut stream = running.connect().await;
     stream.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -59,7 +59,7 @@ async fn what_is_not_over_in_time_is_cut_off_and_counted() {
 
 #[tokio::test]
 async fn until_the_delay_is_over_all_goes_on_as_before() {
-    let drain = Drain { delay: Duration::from_hours(1), timeout: SOON };
+    let drain = Drain { delay: Duration::from_hours(1), ..settings().drain };
     let running = start(&Settings { drain, ..settings() });
     let address = running.address;
 
@@ -73,6 +73,43 @@ async fn until_the_delay_is_over_all_goes_on_as_before() {
 
     assert!(!stopping.is_finished());
     stopping.abort();
+}
+
+#[tokio::test]
+async fn a_drain_that_is_cut_short_waits_for_nothing_but_the_last_words() {
+    const LONG: Duration = Duration::from_hours(1);
+    for delay in [LONG, Duration::ZERO] {
+        let drain = Drain { delay, timeout: LONG, last_words: Duration::from_millis(50) };
+        let mut running = start(&Settings { drain, ..settings() });
+        let mut stream = running.connect().await;
+        stream.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        running.next_seen().await;
+        let cut = running.cut.clone();
+
+        let stopping = running.begin_shutdown();
+        cut.cancel();
+
+        let drained = timeout(SOON, stopping).await.expect("it stops soon").unwrap();
+        assert_eq!(drained, Drained { finished: false, open: 1 });
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_within_the_last_words_is_given() {
+    let drain = Drain { last_words: SOON, ..settings().drain };
+    let mut running = start(&Settings { drain, ..settings() });
+    let mut stream = running.connect().await;
+    stream.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    running.next_seen().await;
+    let (cut, gate) = (running.cut.clone(), running.echo.gate.clone());
+
+    let stopping = running.begin_shutdown();
+    cut.cancel();
+    gate.add_permits(1);
+
+    assert!(read_to_end(&mut stream).await.ends_with("first /gated ;"));
+    let drained = timeout(SOON, stopping).await.unwrap().unwrap();
+    assert_eq!(drained, Drained { finished: true, open: 0 });
 }
 
 #[tokio::test(start_paused = true)]

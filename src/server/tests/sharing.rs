@@ -9,6 +9,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::support::{SOON, echo, read_until, settings};
 use crate::server::{Drained, Server, Settings};
@@ -18,12 +19,14 @@ type Serving = (oneshot::Sender<()>, JoinHandle<Drained>);
 
 /// Serves two servers of one address.
 fn serve_two(settings: &Settings) -> (SocketAddr, Vec<Serving>) {
-    let servers = Server::bind(settings, 2).unwrap();
-    let address = servers[0].local_address();
+    let bound = Server::bind(settings, 2).unwrap();
+    let address = bound.local_address();
+    let servers = bound.listen().unwrap();
     let (_, services) = watch::channel(echo().0);
     let serve = |server: Server| {
         let (shutdown, stopped) = oneshot::channel();
-        let serving = server.serve(services.clone(), async { drop(stopped.await) });
+        let cut = CancellationToken::new();
+        let serving = server.serve(services.clone(), async { drop(stopped.await) }, cut);
         (shutdown, tokio::spawn(serving))
     };
     (address, servers.into_iter().map(serve).collect())
@@ -72,7 +75,20 @@ async fn is_pending(future: &mut (impl Future + Unpin)) -> bool {
 #[tokio::test]
 async fn an_address_that_is_taken_is_noticed() {
     let first = Server::bind(&settings(), 2).unwrap();
-    let taken = Settings { address: first[0].local_address(), ..settings() };
+    let taken = Settings { address: first.local_address(), ..settings() };
+    let second = Server::bind(&taken, 2).unwrap();
+    let _first = first.listen().unwrap();
+    assert_eq!(second.listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);
     let refused = Server::bind(&taken, 2).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+}
+
+#[tokio::test]
+async fn until_it_listens_a_bound_address_refuses_connections() {
+    let bound = Server::bind(&settings(), 2).unwrap();
+    let address = bound.local_address();
+    let refused = TcpStream::connect(address).await.unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    let _servers = bound.listen().unwrap();
+    TcpStream::connect(address).await.unwrap();
 }

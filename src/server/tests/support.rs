@@ -75,6 +75,8 @@ pub(super) struct Running {
     pub(super) services: watch::Sender<Echo>,
     pub(super) echo: Echo,
     pub(super) seen: mpsc::UnboundedReceiver<Seen>,
+    /// Cuts the drain short.
+    pub(super) cut: CancellationToken,
     shutdown: oneshot::Sender<()>,
     serving: JoinHandle<Drained>,
 }
@@ -95,7 +97,7 @@ pub(super) fn settings() -> Settings {
         linger: Duration::from_secs(2),
         max_connections: 100,
         max_header_size: 16 * 1024,
-        drain: Drain { delay: Duration::ZERO, timeout: SOON },
+        drain: Drain { delay: Duration::ZERO, timeout: SOON, last_words: Duration::ZERO },
         canned: Canned {
             bad_request: canned("400 Bad Request"),
             headers_too_large: canned("431 Request Header Fields Too Large"),
@@ -112,15 +114,18 @@ pub(super) fn echo() -> (Echo, mpsc::UnboundedReceiver<Seen>) {
 pub(super) fn start(settings: &Settings) -> Running {
     let (echo, seen) = echo();
     let services = watch::Sender::new(echo.clone());
-    let server = Server::bind(settings, 1).unwrap().remove(0);
-    let address = server.local_address();
+    let bound = Server::bind(settings, 1).unwrap();
+    let address = bound.local_address();
+    let server = bound.listen().unwrap().remove(0);
     let (shutdown, stopped) = oneshot::channel::<()>();
     let subscription = services.subscribe();
-    let serving = tokio::spawn(async move {
+    let cut = CancellationToken::new();
+    let serving = tokio::spawn({
+        let cut = cut.clone();
         // A dropped sender is the end of the test.
-        server.serve(subscription, async { drop(stopped.await) }).await
+        async move { server.serve(subscription, async { drop(stopped.await) }, cut).await }
     });
-    Running { address, services, echo, seen, shutdown, serving }
+    Running { address, services, echo, seen, cut, shutdown, serving }
 }
 
 /// A connection in paused time, without a listener.
