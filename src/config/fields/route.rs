@@ -32,10 +32,10 @@ const MATCH: &[Field] = &[
     Field::mandatory(
         "path_prefix",
         Shape::Text(Text {
-            pattern: r"/[^\s?#]*",
+            pattern: r"/[^\s?#*{}]*",
             form: "write a path like `/v1/charges`, or `/` for all",
         }),
-        "Matches whole segments.",
+        "Matches this path and all below it, by whole segments; there are no wildcards.",
     ),
     Field::optional(
         "methods",

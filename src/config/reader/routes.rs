@@ -100,6 +100,8 @@ fn read_prefix(value: &Value<'_>) -> Option<String> {
         ("does not start with a slash", "write a path like `/v1/charges`, or `/` for all")
     } else if text == "/" {
         return Some(text.to_owned());
+    } else if text.contains(['*', '{', '}']) {
+        return value.is_not("has a wildcard", &without_wildcard(value, text));
     } else if text.contains(['?', '#']) {
         ("has a query or a fragment", "write the path only")
     } else if text.split('/').skip(1).any(|segment| matches!(segment, "" | "." | "..")) {
@@ -115,6 +117,19 @@ fn read_prefix(value: &Value<'_>) -> Option<String> {
         return Some(text.to_owned());
     };
     value.is_not(wrong.0, wrong.1)
+}
+
+/// What one writes for a prefix in the manner of other routers, which would protect nothing here:
+/// no request has such a path.
+fn without_wildcard(value: &Value<'_>, prefix: &str) -> String {
+    let plain = prefix.split('/').skip(1).take_while(|it| !it.contains(['*', '{', '}']));
+    let plain: Vec<&str> = plain.filter(|segment| !segment.is_empty()).collect();
+    // A corrected prefix would tell what the environment holds.
+    if value.shown().contains("${") {
+        "write the path before it: a prefix matches all below it".to_owned()
+    } else {
+        format!("write `/{}`: a prefix matches all below it", plain.join("/"))
+    }
 }
 
 /// Whether each escape stands for something that must be escaped, in capitals.
