@@ -84,6 +84,7 @@ pub(super) const FILE: &[Field] = &[
         "How long requests in flight may take to finish; above every request_timeout.",
     ),
     Field::default("log", "{}", Shape::Section(LOG), "Log lines on standard error."),
+    Field::not_built("tls", "TLS"),
     Field::not_built("tracing", "sending spans over OTLP"),
 ];
 
@@ -112,6 +113,7 @@ const LISTEN: &[Field] = &[
         Shape::Number(Measure::Size, 8 * KIB..=MIB),
         "Size of a request head.",
     ),
+    Field::not_built("http2", "HTTP/2 towards clients"),
     Field::not_built("tls", "TLS towards clients"),
 ];
 
@@ -198,6 +200,8 @@ const UPSTREAM: &[Field] = &[
     ),
     Field::default("stream_timeout", "60s", TIMEOUT, "Requests without a key: between bytes."),
     Field::not_built("health", "a health check of upstreams"),
+    Field::not_built("health_check", "a health check of upstreams"),
+    Field::not_built("health_checks", "a health check of upstreams"),
     Field::not_built("tls", "TLS to upstreams"),
     Field::not_built("protocol", "another protocol than HTTP/1.1 to upstreams"),
 ];
