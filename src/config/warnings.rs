@@ -9,7 +9,7 @@ use super::{
         Config, Disposition, Idempotency, InProgress, LedgerKind, Responses, Route, Storage,
         UnknownOutcome, Upstream,
     },
-    remark::Warning,
+    remark::{MOST, WHOLE_FILE, Warning},
     source::{Source, Span},
     tree::{Entry, Kind, Node},
 };
@@ -58,6 +58,9 @@ pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> 
 impl Warnings<'_> {
     /// `path` has a step for each key and, in a list, the index.
     fn warn(&mut self, path: &[&str], text: &str) {
+        if self.found.len() >= MOST {
+            return self.skip();
+        }
         let span = place_of(self.tree, path);
         let field = match path {
             ["routes", index, rest @ ..] => format!("routes[{index}].{}", rest.join(".")),
@@ -65,6 +68,14 @@ impl Warnings<'_> {
             _ => path.join("."),
         };
         self.found.push(Warning::new(self.source, span, &field, text.to_owned()));
+    }
+
+    /// Says once that there are more warnings than are collected.
+    fn skip(&mut self) {
+        if self.found.len() == MOST {
+            let text = format!("there are more than {MOST} warnings; these are the first found");
+            self.found.push(Warning::new(self.source, self.tree.span, WHOLE_FILE, text));
+        }
     }
 
     fn secret(&mut self, path: &[&str], secret: Option<&Secret>) {
@@ -77,6 +88,9 @@ impl Warnings<'_> {
     fn references(&mut self, node: &Node, path: String) {
         match &node.kind {
             Kind::Scalar(scalar) if holds_bare_reference(&scalar.written) => {
+                if self.found.len() >= MOST {
+                    return self.skip();
+                }
                 let text = "`$NAME` without braces is plain text; write `${NAME}` to take it from \
                             the environment";
                 self.found.push(Warning::new(self.source, node.span, &path, text.to_owned()));

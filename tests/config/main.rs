@@ -148,6 +148,24 @@ fn check_sums_up_and_decides() {
     assert!(failing.text.ends_with("unscoped.yaml: 1 mistake\n"), "{}", failing.text);
 }
 
+#[test]
+fn of_very_many_mistakes_or_warnings_the_first_are_said_and_that_there_are_more() {
+    let unknown: String = (0..20_000).map(|number| format!("k{number}: 1\n")).collect();
+    let many = format!("{}{unknown}", support::SMALLEST);
+    let mistakes = config::parse("x.yaml", many.as_bytes(), &BTreeMap::new()).unwrap_err();
+    assert_eq!(mistakes.len(), 201);
+    assert_eq!(mistakes[0].field(), "k0");
+    let last = mistakes[200].to_string();
+    assert!(last.contains("more than these 200 mistakes; "), "{last}");
+
+    let unused = |number| format!("  u{number}: {{ endpoints: ['http://127.0.0.1'] }}\n");
+    let unused: String = (0..2_000).map(unused).collect();
+    let many = support::SMALLEST.replace("routes:", &format!("{unused}routes:"));
+    let warnings = config::parse("x.yaml", many.as_bytes(), &BTreeMap::new()).unwrap().warnings;
+    assert_eq!(warnings.len(), 201);
+    assert!(warnings[0].to_string().contains("more than 200 warnings; "), "{}", warnings[0]);
+}
+
 /// R59: without a scope, one caller would get the answers of another.
 #[test]
 fn a_keyed_route_that_does_not_say_whose_keys_are_whose_does_not_start() {

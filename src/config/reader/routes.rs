@@ -1,5 +1,7 @@
 //! Routes and what they match.
 
+use std::collections::HashMap;
+
 use http::Method;
 
 use super::{idempotency, upstreams::read_host, value::Value};
@@ -18,15 +20,15 @@ pub(super) fn read(routes: &Value<'_>, upstreams: &[&str]) -> Option<Vec<Route>>
 }
 
 fn unique_names(routes: &[Value<'_>]) {
-    let mut seen: Vec<(&str, usize)> = Vec::new();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
     for name in routes.iter().filter_map(|route| route.get("name")) {
         let Some(text) = name.text() else { continue };
-        match seen.iter().find(|(earlier, _)| *earlier == text) {
-            Some((_, line)) => name.mistake(
+        match seen.get(text) {
+            Some(line) => name.mistake(
                 &format!("{} is the name of the route in line {line}", name.shown()),
                 "give each route a name of its own: metrics and records are told apart by it",
             ),
-            None => seen.push((text, name.span.start.line)),
+            None => drop(seen.insert(text, name.span.start.line)),
         }
     }
 }
