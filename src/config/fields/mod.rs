@@ -2,6 +2,8 @@
 //! takes everything.
 
 mod route;
+#[cfg(test)]
+mod tests;
 
 pub(super) use self::route::RETRY_ATTEMPTS;
 use super::{
@@ -148,7 +150,7 @@ const EMBEDDED: &[Field] = &[
         "durability",
         "fsync",
         Shape::OneOf(&["fsync", "memory"]),
-        "`memory` forgets every key at a restart.",
+        "`fsync` writes to disk before anybody is told; `memory` forgets every key at a restart.",
     ),
 ];
 
@@ -177,13 +179,13 @@ const UPSTREAM: &[Field] = &[
             pattern: "[Hh][Tt][Tt][Pp]://[^/?#@ ]+/?",
             form: "write `http://host:port`, without a path",
         })),
-        "The interchangeable servers.",
+        "The interchangeable servers; port 80 unless written. A name is looked up for each new connection.",
     ),
     Field::default(
         "balance",
         "least_requests",
         Shape::OneOf(&["least_requests", "round_robin"]),
-        "How an endpoint is chosen.",
+        "`least_requests` takes the endpoint with the fewest in flight, `round_robin` each in turn.",
     ),
     Field::default("connect_timeout", "2s", TIMEOUT, "For one connection."),
     Field::default(
@@ -207,17 +209,22 @@ const UPSTREAM: &[Field] = &[
 ];
 
 const LOG: &[Field] = &[
-    Field::default("format", "json", Shape::OneOf(&["json", "text"]), "Of a line."),
+    Field::default(
+        "format",
+        "json",
+        Shape::OneOf(&["json", "text"]),
+        "`json` is for machines, `text` for people.",
+    ),
     Field::default(
         "level",
         "info",
         Shape::OneOf(&["error", "warn", "info", "debug", "trace"]),
-        "The least important lines that are written.",
+        "The least important lines that are written: `error` for the fewest, then `warn`, `info`, `debug`, `trace`.",
     ),
     Field::default(
         "keys",
         "plain",
         Shape::OneOf(&["plain", "hashed"]),
-        "`hashed` writes the key id for the key.",
+        "`plain` writes keys as they came, `hashed` their ids instead.",
     ),
 ];
