@@ -34,7 +34,7 @@ pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> 
     let mut warnings = Warnings { tree, source, found: Vec::new() };
     warnings.secret(&["key_secret"], config.key_secret.as_ref());
     warnings.secret(&["admin", "token"], config.admin.token.as_ref());
-    warnings.references(tree, String::new());
+    warnings.references(tree, "");
     warnings.proxies(config);
     warnings.ledger(config);
     warnings.upstreams(config);
@@ -85,7 +85,7 @@ impl Warnings<'_> {
     }
 
     /// A reference that lacks its braces is a text like any other, also as a secret.
-    fn references(&mut self, node: &Node, path: String) {
+    fn references(&mut self, node: &Node, path: &str) {
         match &node.kind {
             Kind::Scalar(scalar) if holds_bare_reference(&scalar.written) => {
                 if self.found.len() >= MOST {
@@ -93,18 +93,18 @@ impl Warnings<'_> {
                 }
                 let text = "`$NAME` without braces is plain text; write `${NAME}` to take it from \
                             the environment";
-                self.found.push(Warning::new(self.source, node.span, &path, text.to_owned()));
+                self.found.push(Warning::new(self.source, node.span, path, text.to_owned()));
             }
             Kind::Scalar(_) | Kind::Mistaken => {}
             Kind::Sequence(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.references(item, format!("{path}[{index}]"));
+                    self.references(item, &format!("{path}[{index}]"));
                 }
             }
             Kind::Mapping(entries) => {
                 for Entry { key, value, .. } in entries {
                     let dot = if path.is_empty() { "" } else { "." };
-                    self.references(value, format!("{path}{dot}{key}"));
+                    self.references(value, &format!("{path}{dot}{key}"));
                 }
             }
         }

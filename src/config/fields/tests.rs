@@ -92,15 +92,9 @@ fn the_reference_lists_every_setting_as_the_reader_knows_it() {
 /// The words that `shape` itself offers, where there is a choice.
 fn choices(shape: &Shape) -> Vec<&'static str> {
     match shape {
-        Shape::OneOf([_]) => Vec::new(),
-        Shape::OneOf(words) | Shape::Statuses(words) => words.to_vec(),
-        Shape::AnyOf(shapes) => {
-            let words = shapes.iter().filter_map(|shape| {
-                if let Shape::OneOf(words) = shape { Some(*words) } else { None }
-            });
-            words.flatten().copied().collect()
-        }
-        Shape::Number(..)
+        // What has no alternative is described by its field.
+        Shape::OneOf([_])
+        | Shape::Number(..)
         | Shape::Flag
         | Shape::Text(_)
         | Shape::Secret
@@ -109,6 +103,13 @@ fn choices(shape: &Shape) -> Vec<&'static str> {
         | Shape::Filled(_)
         | Shape::Named(_)
         | Shape::NotBuilt(_) => Vec::new(),
+        Shape::OneOf(words) | Shape::Statuses(words) => words.to_vec(),
+        Shape::AnyOf(shapes) => {
+            let words = shapes.iter().filter_map(|shape| {
+                if let Shape::OneOf(words) = shape { Some(*words) } else { None }
+            });
+            words.flatten().copied().collect()
+        }
     }
 }
 
