@@ -3,6 +3,8 @@
 //! Afterwards each scalar has its references replaced, what was left out stands there with its
 //! default, and what was reported is [`Kind::Mistaken`].
 
+use std::collections::HashMap;
+
 use super::{
     environment::{Environment, substitute},
     remark::Notes,
@@ -198,15 +200,15 @@ impl Checker<'_> {
 
     /// Reports keys that are written twice, and keeps the first of each.
     fn duplicates(self, entries: &mut Vec<Entry>, path: &str) {
-        let mut seen: Vec<(String, usize)> = Vec::new();
+        let mut seen: HashMap<String, usize> = HashMap::new();
         entries.retain(|entry| {
-            let first = seen.iter().find(|(key, _)| *key == entry.key);
-            if let Some((key, line)) = first {
+            if let Some(line) = seen.get(&entry.key) {
+                let (path, span) = (join(path, &entry.key), entry.key_span);
                 let wrong = format!("is written twice, first in line {line}");
-                self.notes.mistake(entry.key_span, &join(path, key), &wrong, "keep one of them");
+                self.notes.mistake(span, &path, &wrong, "keep one of them");
                 return false;
             }
-            seen.push((entry.key.clone(), entry.key_span.start.line));
+            seen.insert(entry.key.clone(), entry.key_span.start.line);
             true
         });
     }

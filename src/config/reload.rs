@@ -20,7 +20,7 @@ impl Config {
         ];
         let whole = whole.iter().filter(|(_, changed)| *changed);
         let mut conflicts: Vec<String> =
-            whole.map(|(field, _)| format!("`{field}` has changed")).collect();
+            whole.map(|(field, _)| format!("`{field}` has changed; restart to apply")).collect();
         for (index, route) in self.routes.iter().enumerate() {
             let Some(rules) = &route.idempotency else { continue };
             let renewed = new.routes.iter().find(|now| now.name == route.name);
@@ -28,8 +28,9 @@ impl Config {
             if renewed.is_empty() {
                 conflicts.extend(heirs(route, rules, &self.routes[..index], &new.routes));
             } else {
-                let renewed =
-                    renewed.iter().map(|change| format!("route `{}` {change}", route.name));
+                let renewed = renewed
+                    .iter()
+                    .map(|change| format!("route `{}` {change}; restart to apply", route.name));
                 conflicts.extend(renewed);
             }
         }
@@ -72,7 +73,9 @@ fn heirs(route: &Route, rules: &Idempotency, earlier: &[Route], new: &[Route]) -
             differences.push("has other `methods`".to_owned());
         }
         let requests = format!("route `{}` gets requests of route `{}`", now.name, route.name);
-        conflicts.extend(differences.iter().map(|change| format!("{requests} and {change}")));
+        conflicts.extend(
+            differences.iter().map(|change| format!("{requests} and {change}; restart to apply")),
+        );
         if now.matching.covers(&keyed) {
             break;
         }

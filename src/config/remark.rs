@@ -1,6 +1,9 @@
 //! What is said about the file, each thing with its place.
 
-use std::{cell::RefCell, fmt};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+};
 
 use super::source::{Place, Source, Span};
 
@@ -28,8 +31,15 @@ struct Remark {
 #[derive(Debug)]
 pub(super) struct Notes<'a> {
     source: &'a Source,
+    /// At most [`MOST`].
     mistakes: RefCell<Vec<Mistake>>,
+    /// The first place of a mistake that was not collected.
+    more: Cell<Option<Span>>,
 }
+
+/// Remarks of a kind that are collected at most. Nobody reads more, and each costs a look at its
+/// line.
+pub(super) const MOST: usize = 200;
 
 /// The field of a remark that concerns the file as a whole.
 pub(super) const WHOLE_FILE: &str = "file";
@@ -117,23 +127,31 @@ impl Remark {
 
 impl<'a> Notes<'a> {
     pub(super) fn new(source: &'a Source) -> Self {
-        Self { source, mistakes: RefCell::default() }
+        Self { source, mistakes: RefCell::default(), more: Cell::default() }
     }
 
     pub(super) fn mistake(&self, span: Span, field: &str, wrong: &str, right: &str) {
         let field = if field.is_empty() { WHOLE_FILE } else { field };
-        let mistake = Mistake(Remark::new(self.source, span, field, format!("{wrong}; {right}")));
         let mut mistakes = self.mistakes.borrow_mut();
+        if mistakes.len() >= MOST {
+            self.more.set(self.more.get().or(Some(span)));
+            return;
+        }
+        let mistake = Mistake(Remark::new(self.source, span, field, format!("{wrong}; {right}")));
         // A value that several rules look at is reported once.
         if !mistakes.contains(&mistake) {
             mistakes.push(mistake);
         }
     }
 
-    /// In the order of the file.
+    /// In the order of the file; behind many of them one that says that there are more.
     pub(super) fn into_mistakes(self) -> Vec<Mistake> {
         let mut mistakes = self.mistakes.into_inner();
         mistakes.sort_by_key(|mistake| mistake.0.place);
+        if let Some(span) = self.more.get() {
+            let text = format!("there are more than these {MOST} mistakes; correct these first");
+            mistakes.push(Mistake(Remark::new(self.source, span, WHOLE_FILE, text)));
+        }
         mistakes
     }
 }

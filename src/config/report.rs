@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, path::Path};
 
-use super::{Environment, Mistake, Warning, load};
+use super::{Environment, Mistake, Warning, load, remark::MOST};
 
 /// The text to print, and whether the gateway would start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ fn counted(count: usize, noun: &str) -> String {
     match count {
         0 => format!("no {noun}s"),
         1 => format!("1 {noun}"),
+        // The last one says that there are more.
+        _ if count > MOST => format!("more than {MOST} {noun}s"),
         _ => format!("{count} {noun}s"),
     }
 }

@@ -25,8 +25,8 @@ pub(super) struct Source {
     lines: Vec<String>,
 }
 
-/// Keys whose values are never quoted, nor those of keys that look like them.
-const SECRET_KEYS: [&str; 5] = ["token", "key_secret", "secret", "credentials", "password"];
+/// Keys whose values are never quoted, nor those of keys that look like them or hold one of them.
+const SECRET_KEYS: [&str; 6] = ["token", "key_secret", "secret", "credentials", "password", "auth"];
 
 /// Characters of a line that are shown at most.
 const EXCERPT: usize = 120;
@@ -45,11 +45,12 @@ impl Source {
     /// `text` has line feeds only.
     pub(super) fn new(file: &str, text: &str) -> Self {
         let mut lines = Vec::new();
-        let mut value_follows = false;
+        // How far the key is indented whose value goes on: a text, a list or a block.
+        let mut secret: Option<usize> = None;
         for line in text.split('\n') {
-            let (masked, open) = mask(line, value_follows);
-            // A secret may stand on the lines after its key.
-            value_follows = open || (value_follows && line.trim().is_empty());
+            secret = secret.filter(|&key| line.trim().is_empty() || is_below(line, key));
+            let (masked, key) = mask(line, secret.is_some());
+            secret = secret.or(key);
             lines.push(masked);
         }
         Self { file: file.to_owned(), lines }
@@ -96,19 +97,24 @@ fn printable(c: char) -> char {
     }
 }
 
-/// Stars for what may be secret, one for each character so that columns stay; and whether the
-/// value of the line's last key is still to come.
-fn mask(line: &str, value_expected: bool) -> (String, bool) {
+/// Whether `line` belongs to the value of a key that is indented by `key`. The items of a list may
+/// stand below the first letter of its key.
+fn is_below(line: &str, key: usize) -> bool {
+    let text = line.trim_start();
+    let indentation = line.len() - text.len();
+    indentation > key || (indentation == key && text.starts_with("- "))
+}
+
+/// Stars for what may be secret, one for each character so that columns stay; and how far the key
+/// is indented whose value may go on below.
+fn mask(line: &str, is_secret: bool) -> (String, Option<usize>) {
     let chars: Vec<char> = line.chars().collect();
-    let mut hidden = vec![false; chars.len()];
-    let mut open = false;
-    if value_expected {
-        hidden.fill(true);
-    }
+    let mut hidden = vec![is_secret; chars.len()];
+    let mut below = None;
     for at in 0..chars.len() {
-        if let Some((value, follows)) = secret_value(&chars, at) {
+        if let Some(value) = secret_value(&chars, at) {
             hidden[value].fill(true);
-            open = follows;
+            below = below.or(Some(indentation(&chars, at)));
         }
         hidden[user_information(&chars, at)].fill(true);
     }
@@ -116,13 +122,23 @@ fn mask(line: &str, value_expected: bool) -> (String, bool) {
         c if hidden && !c.is_whitespace() => '*',
         c => c,
     });
-    (masked.collect(), open)
+    (masked.collect(), below)
 }
 
-/// Where the value stands if a secret's key starts at `at`, and whether it stands on a later line.
+/// Where a block starts in which the key at `at` stands: behind the dashes of lists if it is the
+/// first of its line, else where the line does.
+fn indentation(chars: &[char], at: usize) -> usize {
+    let is_lead = |c: &char| matches!(c, ' ' | '\t' | '-' | '"' | '\'' | '?');
+    let lead = chars.iter().take_while(|c| is_lead(c)).count();
+    let spaces = chars.iter().take_while(|c| c.is_whitespace()).count();
+    let quotes = chars[..at].iter().rev().take_while(|c| matches!(c, '"' | '\'')).count();
+    if lead == at { at - quotes } else { spaces }
+}
+
+/// Where the value stands on the line if a secret's key starts at `at`.
 /// A reference to the environment is no secret. Rather too much is masked than too little: up to
 /// the end of the line.
-fn secret_value(chars: &[char], at: usize) -> Option<(Range<usize>, bool)> {
+fn secret_value(chars: &[char], at: usize) -> Option<Range<usize>> {
     let is_inner = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '-');
     let before = &chars[..at];
     if before.last().is_some_and(is_inner) || before.ends_with(&['$', '{']) {
@@ -133,15 +149,25 @@ fn secret_value(chars: &[char], at: usize) -> Option<(Range<usize>, bool)> {
     if chars.get(colon) != Some(&':') {
         return None;
     }
-    // What is written in place of a secret's key holds a secret all the same.
     let key: String = chars[at..at + length].iter().collect();
-    meant(&key, &SECRET_KEYS)?;
+    if !looks_secret(&key) {
+        return None;
+    }
     let value = skip_quotes(chars, colon + 1);
     if chars[value..].starts_with(&['$', '{']) {
-        return Some((reference_default(chars, value), false));
+        return Some(reference_default(chars, value));
     }
-    let follows = chars.get(value).is_none_or(|c| matches!(c, '|' | '>' | '#'));
-    Some((value..if follows { value } else { chars.len() }, follows))
+    // What announces a text below is none itself.
+    let announces = chars.get(value).is_some_and(|c| matches!(c, '|' | '>' | '#'));
+    Some(value..if announces { value } else { chars.len() })
+}
+
+/// What is written in place of a secret's key holds a secret all the same.
+fn looks_secret(key: &str) -> bool {
+    let key = key.trim_start_matches('-').to_lowercase();
+    meant(&key, &SECRET_KEYS).is_some()
+        || key.split(['_', '-']).any(|part| SECRET_KEYS.contains(&part))
+        || ["secret", "token", "password", "credential"].iter().any(|word| key.contains(word))
 }
 
 fn skip_quotes(chars: &[char], from: usize) -> usize {
@@ -184,8 +210,26 @@ mod tests {
         assert_eq!(shown("\"key_secret\" : \"ab\""), ["\"key_secret\" : \"***"]);
         assert_eq!(shown("tokne: ab"), ["tokne: **"]);
         assert_eq!(shown("token:\n\n  ab\nlog: x"), ["token:", "", "  **", "log: x"]);
-        assert_eq!(shown("token: |\n  ab"), ["token: |", "  **"]);
+        assert_eq!(shown("token: |\n  ab\n\n  c: d"), ["token: |", "  **", "", "  ** *"]);
+        assert_eq!(shown("token: \"a\n  b\"\nc: d"), ["token: \"*", "  **", "c: d"]);
         assert_eq!(shown("- http://me:pw@host/a@b"), ["- http://*****@host/a@b"]);
+    }
+
+    #[test]
+    fn all_that_stands_in_a_block_of_secrets_is_masked_whatever_its_shape() {
+        assert_eq!(shown("-token: x").concat(), "-token: *");
+        assert_eq!(shown("auth: [digest:me:pw]\na: b"), ["auth: **************", "a: b"]);
+        assert_eq!(shown("auth:\n- me:pw\n- x\na: b"), ["auth:", "* *****", "* *", "a: b"]);
+        assert_eq!(
+            shown("zk:\n  auth:\n    me: pw\n  a: b"),
+            ["zk:", "  auth:", "    *** **", "  a: b"]
+        );
+        assert_eq!(
+            shown("- zk_auth: { me: pw,\n    x }\n  a: b"),
+            ["- zk_auth: * *** ***", "    * *", "  a: b"]
+        );
+        assert_eq!(shown("a: { apiToken: x,\n  y }\nb: c"), ["a: { apiToken: **", "  * *", "b: c"]);
+        assert_eq!(shown("- token: ab\n  a: b\n- c"), ["- token: **", "  a: b", "- c"]);
     }
 
     #[test]

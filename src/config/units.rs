@@ -83,9 +83,10 @@ impl Measure {
         }
     }
 
-    /// In the largest unit that is exact.
+    /// In the largest unit that is exact; nothing is as good in any, and shown in the smallest.
     pub(super) fn show(self, amount: u64) -> String {
-        let unit = self.units().iter().rev().find(|(_, factor)| amount.is_multiple_of(*factor));
+        let is_exact = |(_, factor): &&Unit| amount.is_multiple_of(*factor) && amount >= *factor;
+        let unit = self.units().iter().rev().find(is_exact).or(self.units().first());
         let (name, factor) = unit.copied().unwrap_or(("", 1));
         format!("{}{name}", amount / factor)
     }

@@ -5,12 +5,15 @@ use std::time::Duration;
 use http::{StatusCode, header::AUTHORIZATION};
 
 use super::{
-    model::{Config, Disposition, Idempotency, InProgress, LedgerKind, Responses, Route, Storage},
-    remark::Warning,
+    model::{
+        Config, Disposition, Idempotency, InProgress, LedgerKind, Responses, Route, Storage,
+        UnknownOutcome, Upstream,
+    },
+    remark::{MOST, WHOLE_FILE, Warning},
     source::{Source, Span},
-    tree::{Kind, Node},
+    tree::{Entry, Kind, Node},
 };
-use crate::domain::{ScopeSource, Secret};
+use crate::domain::{BodyMode, ScopeSource, Secret};
 
 /// Beyond it, a caller's own time limit is over first.
 const LONG_REQUEST: Duration = Duration::from_mins(10);
@@ -31,6 +34,8 @@ pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> 
     let mut warnings = Warnings { tree, source, found: Vec::new() };
     warnings.secret(&["key_secret"], config.key_secret.as_ref());
     warnings.secret(&["admin", "token"], config.admin.token.as_ref());
+    warnings.references(tree, "");
+    warnings.proxies(config);
     warnings.ledger(config);
     warnings.upstreams(config);
     for (index, route) in config.routes.iter().enumerate() {
@@ -38,6 +43,8 @@ pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> 
         warnings.route(earlier, &index, route);
         if let Some(rules) = &route.idempotency {
             warnings.idempotency(&index, rules);
+            warnings.comparison(&index, rules);
+            warnings.lives(&index, rules, &config.upstreams[route.upstream]);
             warnings.releases(&index, &rules.responses);
             warnings.namespace(earlier, &index, rules);
         }
@@ -49,19 +56,69 @@ pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> 
 // === impl Warnings ===
 
 impl Warnings<'_> {
-    /// `path` has a step for each key and, below `routes`, the index.
+    /// `path` has a step for each key and, in a list, the index.
     fn warn(&mut self, path: &[&str], text: &str) {
+        if self.found.len() >= MOST {
+            return self.skip();
+        }
         let span = place_of(self.tree, path);
         let field = match path {
             ["routes", index, rest @ ..] => format!("routes[{index}].{}", rest.join(".")),
+            ["listen", "trusted_proxies", index] => format!("listen.trusted_proxies[{index}]"),
             _ => path.join("."),
         };
         self.found.push(Warning::new(self.source, span, &field, text.to_owned()));
     }
 
+    /// Says once that there are more warnings than are collected.
+    fn skip(&mut self) {
+        if self.found.len() == MOST {
+            let text = format!("there are more than {MOST} warnings; these are the first found");
+            self.found.push(Warning::new(self.source, self.tree.span, WHOLE_FILE, text));
+        }
+    }
+
     fn secret(&mut self, path: &[&str], secret: Option<&Secret>) {
         if secret.is_some_and(|secret| secret.expose().len() < LONG_SECRET) {
             self.warn(path, "a secret under 16 characters can be guessed; write a longer one");
+        }
+    }
+
+    /// A reference that lacks its braces is a text like any other, also as a secret.
+    fn references(&mut self, node: &Node, path: &str) {
+        match &node.kind {
+            Kind::Scalar(scalar) if holds_bare_reference(&scalar.written) => {
+                if self.found.len() >= MOST {
+                    return self.skip();
+                }
+                let text = "`$NAME` without braces is plain text; write `${NAME}` to take it from \
+                            the environment";
+                self.found.push(Warning::new(self.source, node.span, path, text.to_owned()));
+            }
+            Kind::Scalar(_) | Kind::Mistaken => {}
+            Kind::Sequence(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.references(item, &format!("{path}[{index}]"));
+                }
+            }
+            Kind::Mapping(entries) => {
+                for Entry { key, value, .. } in entries {
+                    let dot = if path.is_empty() { "" } else { "." };
+                    self.references(value, &format!("{path}{dot}{key}"));
+                }
+            }
+        }
+    }
+
+    fn proxies(&mut self, config: &Config) {
+        for (index, network) in config.listen.trusted_proxies.iter().enumerate() {
+            if network.prefix_len() == 0 {
+                self.warn(
+                    &["listen", "trusted_proxies", &index.to_string()],
+                    "anybody is believed about who the client is; name the networks of your \
+                     proxies only",
+                );
+            }
         }
     }
 
@@ -127,12 +184,60 @@ impl Warnings<'_> {
             ),
             ScopeSource::Headers(_) => {}
         }
+        if rules.scope.anonymous {
+            self.warn(
+                &["routes", index, "idempotency", "scope_missing"],
+                "callers who lack a header of the scope share their keys and get each other's \
+                 answers; write `reject`",
+            );
+        }
         if let InProgress::Wait(wait) = rules.in_progress
             && wait > LONG_WAIT
         {
             self.warn(
                 &["routes", index, "idempotency", "in_progress", "wait"],
                 "clients and load balancers give up earlier; write 80s or less",
+            );
+        }
+    }
+
+    /// What lets a second execution, or a different request, pass as a retry.
+    fn comparison(&mut self, index: &str, rules: &Idempotency) {
+        if let UnknownOutcome::Retry { attempts } = rules.unknown_outcome {
+            let text = format!(
+                "an operation may run up to {attempts} times unless the upstream checks \
+                 `Idempotency-Fencing-Token`; write `reject` where running twice would cost"
+            );
+            self.warn(&["routes", index, "idempotency", "unknown_outcome"], &text);
+        }
+        if rules.fingerprint.body == BodyMode::None {
+            self.warn(
+                &["routes", index, "idempotency", "fingerprint", "body"],
+                "a key with another body gets the first answer instead of a refusal; write `raw` \
+                 or `json`",
+            );
+        }
+    }
+
+    /// How long a key is remembered, against how long its request may take.
+    fn lives(&mut self, index: &str, rules: &Idempotency, upstream: &Upstream) {
+        let retention = ["routes", index, "idempotency", "retention"];
+        let (completed, unknown) = (rules.retention.completed, rules.retention.unknown);
+        for (field, life) in [("completed", Some(completed)), ("unknown", unknown)] {
+            if life.is_some_and(|life| life < upstream.request_timeout) {
+                let text = format!(
+                    "shorter than `upstreams.{}.request_timeout`: a client that waits for that \
+                     long and then retries runs the request again; write a longer time",
+                    upstream.name
+                );
+                self.warn(&[&retention[..], &[field]].concat(), &text);
+            }
+        }
+        if unknown.is_some_and(|unknown| unknown < completed) {
+            self.warn(
+                &[&retention[..], &["unknown"]].concat(),
+                "a key whose outcome is unknown is forgotten, and can run again, before an answer \
+                 would be; write at least what `completed` says",
             );
         }
     }
@@ -179,6 +284,15 @@ impl Warnings<'_> {
             self.warn(&path, &text);
         }
     }
+}
+
+/// Whether a name in capitals follows a `$`, as references of a shell do. Within a word it is
+/// rather a part of a random secret.
+fn holds_bare_reference(written: &str) -> bool {
+    written.match_indices('$').any(|(at, _)| {
+        let is_start = !written[..at].ends_with(|last: char| last.is_alphanumeric());
+        is_start && written[at + 1..].starts_with(|first: char| first.is_ascii_uppercase())
+    })
 }
 
 /// The node at `path`, and where to point at for it.

@@ -8,7 +8,8 @@ use crate::app::Addresses;
 const TOUR: &str = r#"oncegate demo is running. Everything is in memory and on loopback; Ctrl-C ends it.
 
   gateway     http://{gateway}
-  payment API http://{api}   (charges on every POST; GET /executions says how often it did)
+  payment API http://{api}   (charges on every POST to /v1/charges;
+              GET /executions says how often it did)
   admin       http://{admin}   (/readyz, /metrics, /api/v1/keys)
 
 Open a second terminal and paste.

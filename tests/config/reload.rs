@@ -11,7 +11,7 @@ fn conflicts(old: &str, new: &str) -> Vec<String> {
 #[track_caller]
 fn refused(new: &str, conflict: &str) {
     let old = format!("{SMALLEST}{CATCH_ALL}");
-    assert_eq!(conflicts(&old, new), [conflict]);
+    assert_eq!(conflicts(&old, new), [format!("{conflict}; restart to apply")]);
 }
 
 #[test]
@@ -80,6 +80,8 @@ fn a_route_that_was_tried_before_keeps_its_requests() {
     assert_eq!(conflicts(&old, &old), [""; 0]);
     assert_eq!(
         conflicts(SMALLEST, &old),
-        ["route `refunds` gets requests of route `charges` and has another `namespace`"]
+        [
+            "route `refunds` gets requests of route `charges` and has another `namespace`; restart to apply"
+        ]
     );
 }

@@ -2,6 +2,8 @@
 //! takes everything.
 
 mod route;
+#[cfg(test)]
+mod tests;
 
 pub(super) use self::route::RETRY_ATTEMPTS;
 use super::{
@@ -84,6 +86,7 @@ pub(super) const FILE: &[Field] = &[
         "How long requests in flight may take to finish; above every request_timeout.",
     ),
     Field::default("log", "{}", Shape::Section(LOG), "Log lines on standard error."),
+    Field::not_built("tls", "TLS"),
     Field::not_built("tracing", "sending spans over OTLP"),
 ];
 
@@ -112,6 +115,7 @@ const LISTEN: &[Field] = &[
         Shape::Number(Measure::Size, 8 * KIB..=MIB),
         "Size of a request head.",
     ),
+    Field::not_built("http2", "HTTP/2 towards clients"),
     Field::not_built("tls", "TLS towards clients"),
 ];
 
@@ -146,7 +150,7 @@ const EMBEDDED: &[Field] = &[
         "durability",
         "fsync",
         Shape::OneOf(&["fsync", "memory"]),
-        "`memory` forgets every key at a restart.",
+        "`fsync` writes to disk before anybody is told; `memory` forgets every key at a restart.",
     ),
 ];
 
@@ -175,13 +179,13 @@ const UPSTREAM: &[Field] = &[
             pattern: "[Hh][Tt][Tt][Pp]://[^/?#@ ]+/?",
             form: "write `http://host:port`, without a path",
         })),
-        "The interchangeable servers.",
+        "The interchangeable servers; port 80 unless written. A name is looked up for each new connection.",
     ),
     Field::default(
         "balance",
         "least_requests",
         Shape::OneOf(&["least_requests", "round_robin"]),
-        "How an endpoint is chosen.",
+        "`least_requests` takes the endpoint with the fewest in flight, `round_robin` each in turn.",
     ),
     Field::default("connect_timeout", "2s", TIMEOUT, "For one connection."),
     Field::default(
@@ -198,22 +202,29 @@ const UPSTREAM: &[Field] = &[
     ),
     Field::default("stream_timeout", "60s", TIMEOUT, "Requests without a key: between bytes."),
     Field::not_built("health", "a health check of upstreams"),
+    Field::not_built("health_check", "a health check of upstreams"),
+    Field::not_built("health_checks", "a health check of upstreams"),
     Field::not_built("tls", "TLS to upstreams"),
     Field::not_built("protocol", "another protocol than HTTP/1.1 to upstreams"),
 ];
 
 const LOG: &[Field] = &[
-    Field::default("format", "json", Shape::OneOf(&["json", "text"]), "Of a line."),
+    Field::default(
+        "format",
+        "json",
+        Shape::OneOf(&["json", "text"]),
+        "`json` is for machines, `text` for people.",
+    ),
     Field::default(
         "level",
         "info",
         Shape::OneOf(&["error", "warn", "info", "debug", "trace"]),
-        "The least important lines that are written.",
+        "The least important lines that are written: `error` for the fewest, then `warn`, `info`, `debug`, `trace`.",
     ),
     Field::default(
         "keys",
         "plain",
         Shape::OneOf(&["plain", "hashed"]),
-        "`hashed` writes the key id for the key.",
+        "`plain` writes keys as they came, `hashed` their ids instead.",
     ),
 ];

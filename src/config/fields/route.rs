@@ -32,10 +32,10 @@ const MATCH: &[Field] = &[
     Field::mandatory(
         "path_prefix",
         Shape::Text(Text {
-            pattern: r"/[^\s?#]*",
+            pattern: r"/[^\s?#*{}]*",
             form: "write a path like `/v1/charges`, or `/` for all",
         }),
-        "Matches whole segments.",
+        "Matches this path and all below it, by whole segments; there are no wildcards.",
     ),
     Field::optional(
         "methods",
@@ -59,7 +59,7 @@ const IDEMPOTENCY: &[Field] = &[
         "scope_missing",
         "reject",
         Shape::OneOf(&["reject", "anonymous"]),
-        "What happens to a request that lacks a header of the scope.",
+        "A request that lacks a header of the scope: `reject` answers 400, `anonymous` puts all of them into one common scope.",
     ),
     Field::optional(
         "namespace",
@@ -77,19 +77,19 @@ const IDEMPOTENCY: &[Field] = &[
         "in_progress",
         "{ wait: 10s }",
         Shape::AnyOf(&[Shape::OneOf(&["reject"]), Shape::Section(IN_PROGRESS)]),
-        "What happens to a retry whose first request still runs elsewhere.",
+        "A retry whose first request still runs: `reject` answers 409 at once, `wait` when the time is over.",
     ),
     Field::default(
         "unknown_outcome",
         "reject",
         Shape::AnyOf(&[Shape::OneOf(&["reject", "retry"]), Shape::Section(UNKNOWN_OUTCOME)]),
-        "What happens to a retry when nobody knows whether an earlier attempt ran.",
+        "A retry when nobody knows whether an earlier attempt ran: `reject` answers 409, `retry` sends it again, up to 3 attempts in all.",
     ),
     Field::default(
         "on_session_loss",
         "abort",
         Shape::OneOf(&["abort", "settle"]),
-        "What happens to an upstream call whose ledger session is gone.",
+        "An upstream call whose ledger session is gone: `abort` ends it, `settle` lets it finish.",
     ),
     Field::default("retention", "{}", Shape::Section(RETENTION), "How long a key is remembered."),
     Field::default(
@@ -107,13 +107,13 @@ const IDEMPOTENCY: &[Field] = &[
     Field::optional(
         "responses",
         Shape::Statuses(&["store", "release", "unknown"]),
-        "What becomes of a key after an answer, by status or class, over the defaults.",
+        "By status or class, over the defaults: `store` keeps the answer for retries, `release` frees the key, `unknown` leaves its outcome unknown.",
     ),
     Field::default(
         "forward_key",
         "pass",
         Shape::OneOf(&["pass", "strip"]),
-        "Whether the upstream sees the key.",
+        "`pass` shows the key to the upstream, `strip` does not.",
     ),
     Field::default(
         "replay_header",
@@ -131,7 +131,12 @@ const KEY: &[Field] = &[
         Shape::Number(Measure::Count, 1..=IdempotencyKey::MAX_LENGTH as u64),
         "In bytes.",
     ),
-    Field::default("format", "any", Shape::OneOf(&["any", "uuid"]), "What a key looks like."),
+    Field::default(
+        "format",
+        "any",
+        Shape::OneOf(&["any", "uuid"]),
+        "`any` takes every key, `uuid` only UUIDs.",
+    ),
 ];
 
 const FINGERPRINT: &[Field] = &[
@@ -139,7 +144,7 @@ const FINGERPRINT: &[Field] = &[
         "body",
         "raw",
         Shape::OneOf(&["raw", "json", "form", "multipart", "none"]),
-        "How bodies are compared.",
+        "How bodies are compared: `raw` by bytes, `json` by meaning, `form` and `multipart` by fields, `none` not at all.",
     ),
     Field::optional(
         "ignore",

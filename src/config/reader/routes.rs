@@ -1,5 +1,7 @@
 //! Routes and what they match.
 
+use std::collections::HashMap;
+
 use http::Method;
 
 use super::{idempotency, upstreams::read_host, value::Value};
@@ -18,15 +20,15 @@ pub(super) fn read(routes: &Value<'_>, upstreams: &[&str]) -> Option<Vec<Route>>
 }
 
 fn unique_names(routes: &[Value<'_>]) {
-    let mut seen: Vec<(&str, usize)> = Vec::new();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
     for name in routes.iter().filter_map(|route| route.get("name")) {
         let Some(text) = name.text() else { continue };
-        match seen.iter().find(|(earlier, _)| *earlier == text) {
-            Some((_, line)) => name.mistake(
+        match seen.get(text) {
+            Some(line) => name.mistake(
                 &format!("{} is the name of the route in line {line}", name.shown()),
                 "give each route a name of its own: metrics and records are told apart by it",
             ),
-            None => seen.push((text, name.span.start.line)),
+            None => drop(seen.insert(text, name.span.start.line)),
         }
     }
 }
@@ -100,6 +102,8 @@ fn read_prefix(value: &Value<'_>) -> Option<String> {
         ("does not start with a slash", "write a path like `/v1/charges`, or `/` for all")
     } else if text == "/" {
         return Some(text.to_owned());
+    } else if text.contains(['*', '{', '}']) {
+        return value.is_not("has a wildcard", &without_wildcard(value, text));
     } else if text.contains(['?', '#']) {
         ("has a query or a fragment", "write the path only")
     } else if text.split('/').skip(1).any(|segment| matches!(segment, "" | "." | "..")) {
@@ -115,6 +119,19 @@ fn read_prefix(value: &Value<'_>) -> Option<String> {
         return Some(text.to_owned());
     };
     value.is_not(wrong.0, wrong.1)
+}
+
+/// What one writes for a prefix in the manner of other routers, which would protect nothing here:
+/// no request has such a path.
+fn without_wildcard(value: &Value<'_>, prefix: &str) -> String {
+    let plain = prefix.split('/').skip(1).take_while(|it| !it.contains(['*', '{', '}']));
+    let plain: Vec<&str> = plain.filter(|segment| !segment.is_empty()).collect();
+    // A corrected prefix would tell what the environment holds.
+    if value.shown().contains("${") {
+        "write the path before it: a prefix matches all below it".to_owned()
+    } else {
+        format!("write `/{}`: a prefix matches all below it", plain.join("/"))
+    }
 }
 
 /// Whether each escape stands for something that must be escaped, in capitals.

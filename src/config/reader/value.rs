@@ -133,7 +133,13 @@ impl<'a> Value<'a> {
     }
 
     pub(super) fn header(&self) -> Option<HeaderName> {
-        match HeaderName::from_bytes(self.text()?.as_bytes()) {
+        let text = self.text()?;
+        // `$` may stand in a header name (RFC 9110 section 5.6.2), and no header has one.
+        if text.starts_with('$') {
+            let right = "write the name itself, or `${NAME}` to take it from the environment";
+            return self.is_not("is not a header name", right);
+        }
+        match HeaderName::from_bytes(text.as_bytes()) {
             Ok(name) => Some(name),
             Err(_) => self.is_not("is not a header name", "write a name like `X-Api-Key`"),
         }

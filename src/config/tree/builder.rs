@@ -188,7 +188,8 @@ impl From<ScanError> for Broken {
         Self {
             span: Span::at(error.marker().into()),
             wrong: format!("not YAML: {}", error.info()),
-            right: "look at the indentation, quotes and brackets here and just before",
+            right: "look at the indentation, quotes and brackets here and just before, and for a \
+                    space after each `-` and `:`",
         }
     }
 }
