@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use tracing::level_filters::LevelFilter;
+use uuid::Uuid;
 
 use crate::{
     arbiter::{self, Arbiter, Budget, Permits, Policy, Responses},
@@ -40,6 +41,12 @@ const MAX_ANSWER_HEAD: usize = 256 * 1024;
 
 /// Idle connections kept per endpoint.
 const MAX_IDLE: usize = 512;
+
+/// The configured id with a random suffix: two starts are two gateways.
+pub(super) fn gateway_id(config: &Config) -> Arc<str> {
+    let suffix = Uuid::new_v4().simple().to_string();
+    Arc::from(format!("{}-{}", config.gateway_id, &suffix[..8]))
+}
 
 pub(super) fn log(config: &Config) -> log::Settings {
     let format = match config.log.format {

@@ -3,6 +3,7 @@
 mod build;
 mod directory;
 mod housekeeping;
+mod reload;
 mod run;
 mod signals;
 mod workers;

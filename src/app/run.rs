@@ -1,6 +1,6 @@
 //! One run of the gateway, from its start to the end of its drain.
 
-use std::{fmt, future::Future, io, num::NonZero, path::PathBuf, sync::Arc, thread};
+use std::{future::Future, io, num::NonZero, path::PathBuf, sync::Arc, thread};
 
 use tokio::{
     runtime::Handle,
@@ -8,27 +8,26 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::{
     Addresses, build,
     directory::Directory,
     housekeeping::Housekeeping,
-    signals::{Request, Signals},
+    reload::Running,
+    signals::{Request, Signals, told_to_stop, unless_stopped},
     workers::Workers,
 };
 use crate::{
     admin::{Admin, Api, Readiness},
     arbiter::Arbiter,
-    config::{self, Config, ProcessEnvironment, Warning},
+    config::{Config, Warning},
     domain::Clock,
-    gateway::{Gateway, idempotency::Shared, proxy::Upstream},
     ledger::{
         Ledger, Operator,
         embedded::{Embedded, OpenError},
     },
     server::Server,
-    telemetry::{self, ReloadResult},
+    telemetry,
 };
 
 /// What to run.
@@ -61,16 +60,6 @@ pub enum RunError {
     Threads(#[source] io::Error),
     #[error("could not listen for signals")]
     Signals(#[source] io::Error),
-}
-
-/// What a reload can replace.
-struct Running {
-    config: Config,
-    shared: Shared,
-    upstreams: Vec<(config::Upstream, Arc<Upstream>)>,
-    services: watch::Sender<Gateway>,
-    /// For the operator's API.
-    in_effect: watch::Sender<Arc<Config>>,
 }
 
 /// Runs the gateway until it is told to stop, and then until what was in flight is stored.
@@ -112,7 +101,7 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         directory: Arc::new(Directory::new(in_effect.subscribe(), arbiter.clone())),
         token: config.admin.token.clone(),
     };
-    let gateway_id = gateway_id(&config);
+    let gateway_id = build::gateway_id(&config);
     let shared = build::shared(&config, arbiter.clone(), gateway_id);
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
@@ -141,7 +130,7 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     let ledger_timeout = config.ledger.timeout;
     let mut running = Running { config, shared, upstreams, services, in_effect };
     while signals.next().await == Request::Reload {
-        running.reload(file.as_ref());
+        running.reload(file.as_deref());
     }
     tracing::info!("gateway stops: finishing what is in flight");
     readiness.drain();
@@ -186,19 +175,6 @@ async fn drain(
     finished.await;
 }
 
-/// What `start` gives; `None` when the gateway is told to stop before that.
-async fn unless_stopped<T>(signals: &mut Signals, start: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        started = start => Some(started),
-        () = told_to_stop(signals) => None,
-    }
-}
-
-async fn told_to_stop(signals: &mut Signals) {
-    while signals.next().await != Request::Stop {}
-}
-
 /// Opening a file blocks, and after a crash for a while. It has a thread of its own, for which the
 /// end of the process does not wait.
 async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, RunError> {
@@ -216,82 +192,5 @@ async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, RunError> {
         (Ok(ledger), _) => Ok(Arc::new(ledger?)),
         (Err(_), Err(panicked)) => std::panic::resume_unwind(panicked),
         (Err(closed), Ok(())) => Err(RunError::Threads(io::Error::other(closed))),
-    }
-}
-
-/// The configured id with a random suffix: two starts are two gateways.
-fn gateway_id(config: &Config) -> Arc<str> {
-    let suffix = Uuid::new_v4().simple().to_string();
-    Arc::from(format!("{}-{}", config.gateway_id, &suffix[..8]))
-}
-
-// === impl Running ===
-
-impl Running {
-    /// Takes the file in effect, or refuses it whole and says why.
-    fn reload(&mut self, file: Option<&PathBuf>) {
-        let Some(file) = file else {
-            tracing::warn!("nothing to reload: the configuration is not from a file");
-            return;
-        };
-        let result = match config::load(file, &ProcessEnvironment) {
-            Ok(loaded) => self.apply(loaded),
-            Err(mistakes) => refuse(&mistakes),
-        };
-        telemetry::config_reloaded(result);
-    }
-
-    fn apply(&mut self, config::Loaded { config, warnings }: config::Loaded) -> ReloadResult {
-        let conflicts = self.config.reload_conflicts(&config);
-        if !conflicts.is_empty() {
-            return refuse(&conflicts);
-        }
-        for warning in &warnings {
-            tracing::warn!(%warning, "configuration");
-        }
-        let unchanged = [
-            ("log", self.config.log == config.log),
-            ("drain_delay", self.config.drain_delay == config.drain_delay),
-            ("drain_timeout", self.config.drain_timeout == config.drain_timeout),
-        ];
-        for (field, _) in unchanged.iter().filter(|(_, unchanged)| !unchanged) {
-            tracing::warn!(field, "the change takes effect at the next start");
-        }
-        let limits = &config.limits;
-        self.shared.permits.resize(limits.max_in_flight, limits.max_in_flight_per_scope);
-        self.shared.budget.resize(limits.buffered_bodies);
-        self.shared.arbiter.resize(build::arbiter_limits(&config));
-        self.upstreams = build::upstreams(&config, &self.upstreams);
-        self.services.send_replace(build::gateway(&config, &self.shared, &self.upstreams));
-        self.in_effect.send_replace(Arc::new(config.clone()));
-        self.config = config;
-        tracing::info!("configuration reloaded");
-        ReloadResult::Applied
-    }
-}
-
-fn refuse<T: fmt::Display>(reasons: &[T]) -> ReloadResult {
-    for reason in reasons {
-        tracing::error!(%reason, "reload refused: the old configuration stays in effect");
-    }
-    ReloadResult::Refused
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::pending;
-
-    use rustix::process::{Signal, getpid, kill_process};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_gateway_that_is_told_to_stop_does_not_wait_for_its_start() {
-        let mut signals = Signals::new().unwrap();
-        assert_eq!(unless_stopped(&mut signals, async { 1 }).await, Some(1));
-        for signal in [Signal::TERM, Signal::INT] {
-            kill_process(getpid(), signal).unwrap();
-            assert_eq!(unless_stopped(&mut signals, pending::<()>()).await, None);
-        }
     }
 }

@@ -12,6 +12,7 @@ mod support;
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -150,7 +151,10 @@ fn check_sums_up_and_decides() {
 
 #[test]
 fn of_very_many_mistakes_or_warnings_the_first_are_said_and_that_there_are_more() {
-    let unknown: String = (0..20_000).map(|number| format!("k{number}: 1\n")).collect();
+    let mut unknown = String::new();
+    for number in 0..20_000 {
+        writeln!(unknown, "k{number}: 1").unwrap();
+    }
     let many = format!("{}{unknown}", support::SMALLEST);
     let mistakes = config::parse("x.yaml", many.as_bytes(), &BTreeMap::new()).unwrap_err();
     assert_eq!(mistakes.len(), 201);
