@@ -209,6 +209,14 @@ impl Running {
         for warning in &warnings {
             tracing::warn!(%warning, "configuration");
         }
+        let unchanged = [
+            ("log", self.config.log == config.log),
+            ("drain_delay", self.config.drain_delay == config.drain_delay),
+            ("drain_timeout", self.config.drain_timeout == config.drain_timeout),
+        ];
+        for (field, _) in unchanged.iter().filter(|(_, unchanged)| !unchanged) {
+            tracing::warn!(field, "the change takes effect at the next start");
+        }
         let limits = &config.limits;
         self.shared.permits.resize(limits.max_in_flight, limits.max_in_flight_per_scope);
         self.shared.budget.resize(limits.buffered_bodies);

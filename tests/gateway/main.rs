@@ -1,5 +1,14 @@
 //! The real binary over real sockets; the oracle is always the upstream's execution counter.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test may panic")]
 
+mod answers;
+mod concurrency;
+mod crash;
+mod drain;
+mod fingerprint;
+mod forward;
+mod limits;
+mod reload;
 mod replay;
 mod support;
+mod upstream;

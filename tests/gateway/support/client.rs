@@ -132,6 +132,11 @@ impl Client {
         self.send_bytes(&request.bytes()).await;
     }
 
+    /// Whether all of it could be handed over.
+    pub(crate) async fn try_send(&mut self, request: &Request) -> bool {
+        soon("room to write", self.stream.write_all(&request.bytes())).await.is_ok()
+    }
+
     pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
         soon("room to write", self.stream.write_all(bytes)).await.unwrap();
     }

@@ -69,7 +69,12 @@ impl Home {
     }
 
     pub(crate) async fn start(&self, config: &Config) -> Gateway {
-        self.write(config);
+        self.start_with(&config.text(self.ledger().to_str().unwrap())).await
+    }
+
+    /// With a file of these words.
+    pub(crate) async fn start_with(&self, text: &str) -> Gateway {
+        std::fs::write(self.file(), text).unwrap();
         let mut gateway = self.spawn();
         let started = gateway.logged("gateway started").await;
         let address = |field: &str| started[field].as_str().unwrap().parse().unwrap();
@@ -194,9 +199,8 @@ impl Gateway {
 
     /// Until the metric has this value.
     pub(crate) async fn metric_is(&self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let reached = async {
-            while (self.metric(name, labels).await - value).abs() > f64::EPSILON {}
-        };
+        let reached =
+            async { while (self.metric(name, labels).await - value).abs() > f64::EPSILON {} };
         soon(&format!("{name} {labels:?} at {value}"), reached).await;
     }
 
