@@ -7,6 +7,7 @@
 #   ensemble.sh kill N         kill -9 of server N, until it is gone
 #   ensemble.sh pause N        SIGSTOP; `resume N` is SIGCONT
 #   ensemble.sh restart N      starts server N again (ends it first if it runs) and waits for it
+#   ensemble.sh heal           resumes and starts whatever a fault has left, waits for all
 #   ensemble.sh wait           waits until every running server serves
 #   ensemble.sh leader         the number of the leader; fails when there is none
 #   ensemble.sh mntr N         the server's own counters; `4lw N WORD` sends any such word
@@ -233,6 +234,12 @@ resume) each signal_server "${2:-}" CONT ;;
 restart)
   each end_server "${2:-}" TERM
   each start_server "${2:-}"
+  wait_all
+  ;;
+heal)
+  for ((server = 1; server <= size; server++)); do
+    if is_running "$server"; then signal_server "$server" CONT; else start_server "$server"; fi
+  done
   wait_all
   ;;
 wait) wait_all ;;

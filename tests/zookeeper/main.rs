@@ -1,0 +1,16 @@
+//! Real gateways on a real three-server ensemble; the oracle is the upstream's execution counter.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test may panic")]
+
+#[expect(dead_code, reason = "the folder serves the tests of one gateway, which use more of it")]
+#[path = "../gateway/support/mod.rs"]
+mod shared;
+mod support;
+
+mod crash;
+mod duplicates;
+mod lost_replies;
+mod peers;
+mod records;
+mod servers;
+mod session;
+mod start;

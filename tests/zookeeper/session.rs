@@ -1,0 +1,237 @@
+//! Sessions that end while a key is held.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{
+    crash::Full,
+    shared::{Client, Upstream, post, soon},
+    support::{Deployment, Fate, Kind, Link, Peer},
+};
+
+/// Until no node of a key is left.
+async fn emptied(deployment: &Deployment, peer: &mut Peer) {
+    let emptied = async { while !deployment.key_nodes(peer).await.is_empty() {} };
+    soon("the keys to be freed", emptied).await;
+}
+
+#[tokio::test]
+async fn a_session_lost_before_the_first_byte_sends_nothing_and_frees_the_key() {
+    let (upstream, full) = (Upstream::start().await, Full::new().await);
+    let deployment = Deployment::to(upstream.address).await.upstream("connect_timeout: 20s");
+    let link = Link::to(&deployment.ensemble).await;
+    let holder = deployment.plan().via(&link).to(full.address).start().await;
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    link.passes(Kind::Begin, 1).await;
+    link.stall();
+
+    let answer = client.answer().await;
+    assert_eq!((answer.status, answer.code()), (503, "session-lost".into()));
+    assert_eq!(answer.json()["outcome"], "not_sent");
+
+    link.flow();
+    let mut peer = Peer::of(&deployment.ensemble).await;
+    emptied(&deployment, &mut peer).await;
+    let other = deployment.gateway().await;
+    assert_eq!(other.ask(&post("k")).await.status, 201);
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_begin_in_doubt_when_its_session_is_lost_is_undone() {
+    for fate in [Fate::RequestHeld, Fate::ReplyHeld] {
+        let upstream = Upstream::start().await;
+        let deployment = Deployment::to(upstream.address).await;
+        let link = Link::to(&deployment.ensemble).await;
+        let gateway = deployment.gateway_via(&link).await;
+        link.next(Kind::Begin, fate);
+        let mut client = Client::connect(gateway.address).await;
+        client.send(&post("k")).await;
+        link.holds().await;
+        link.stall();
+
+        let answer = client.answer().await;
+        assert_eq!(answer.status, 503, "{fate:?}: {answer:?}");
+        assert_eq!(answer.json()["outcome"], "not_sent", "{fate:?}");
+        assert_eq!(upstream.count(), 0, "{fate:?}");
+
+        link.let_go();
+        link.flow();
+        let mut peer = Peer::of(&deployment.ensemble).await;
+        emptied(&deployment, &mut peer).await;
+        assert_eq!(gateway.ask(&post("k")).await.status, 201, "{fate:?}");
+        assert_eq!(upstream.count(), 1, "{fate:?}");
+    }
+}
+
+// R32, Z5, Z7
+#[tokio::test]
+async fn a_holder_cut_off_from_the_servers_answers_before_they_drop_its_lock() {
+    let upstream = Upstream::holding().await;
+    let deployment = Deployment::to(upstream.address).await;
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
+    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    let [lock] = &deployment.locks(&mut peer).await[..] else { panic!("one lock") };
+    link.stall();
+    let cut_off = Instant::now();
+
+    let answered = async {
+        let answer = client.answer().await;
+        (answer, Instant::now())
+    };
+    let dropped = async {
+        peer.gone(lock).await;
+        Instant::now()
+    };
+    let ((answer, answered), dropped) = tokio::join!(answered, dropped);
+
+    assert_eq!((answer.status, answer.code()), (503, "session-lost".into()));
+    assert_eq!(answer.json()["outcome"], "unknown");
+    assert!(
+        answered < dropped,
+        "answered {:?} and dropped {:?} after the cut",
+        answered - cut_off,
+        dropped - cut_off
+    );
+    let retry = other.ask(&post("k")).await;
+    assert_eq!((retry.status, retry.code()), (409, "outcome-unknown".into()));
+    // The link is back; what was lost stays lost.
+    link.flow();
+    upstream.go();
+    let retry = other.ask(&post("k")).await;
+    assert_eq!((retry.status, retry.code()), (409, "outcome-unknown".into()));
+    assert_eq!(upstream.count(), 1);
+}
+
+// Z24
+#[tokio::test]
+async fn a_cut_shorter_than_the_lease_costs_no_request() {
+    let upstream = Upstream::holding().await;
+    let deployment = Deployment::to(upstream.address).await;
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway_via(&link).await);
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    let (retry, address) = (post("k"), other.address);
+    let waiter = tokio::spawn(async move { crate::shared::ask(address, &retry).await });
+    link.passes(Kind::Contend, 1).await;
+    let connections = link.connections();
+    link.cut();
+    link.connected(connections + 2).await;
+    upstream.go();
+
+    assert_eq!(client.answer().await.status, 201);
+    let answer = soon("the waiter", waiter).await.unwrap();
+    assert_eq!((answer.status, answer.is_replay()), (201, true));
+    assert_eq!(upstream.count(), 1);
+}
+
+// Z22, Z28
+#[tokio::test]
+async fn a_waiter_that_gives_up_leaves_no_node() {
+    let upstream = Upstream::holding().await;
+    let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 300ms }");
+    let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+
+    let answer = other.ask(&post("k")).await;
+    assert_eq!((answer.status, answer.code()), (409, "in-progress".into()));
+    let mut waiting = Client::connect(other.address).await;
+    waiting.send(&post("k")).await;
+    waiting.hang_up();
+
+    let mut peer = Peer::of(&deployment.ensemble).await;
+    let alone = async { while deployment.locks(&mut peer).await.len() > 1 {} };
+    soon("only the holder's lock", alone).await;
+    upstream.go();
+    assert_eq!(client.answer().await.status, 201);
+    assert_eq!(deployment.locks(&mut peer).await, <[String; 0]>::default());
+}
+
+// R38, Z19
+#[tokio::test]
+async fn a_gateway_that_stops_finishes_its_requests_and_leaves_no_node_of_a_session() {
+    let upstream = Upstream::holding().await;
+    let deployment = Deployment::to(upstream.address).await.sessions(2);
+    let gateway = deployment.gateway().await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    gateway.signal(rustix::process::Signal::TERM);
+    gateway.logged("gateway stops: finishing what is in flight").await;
+    upstream.go();
+
+    assert_eq!(client.answer().await.status, 201);
+    assert_eq!(gateway.exit_code().await, 0);
+    let mut peer = Peer::of(&deployment.ensemble).await;
+    let nodes = peer.tree(&deployment.root).await;
+    let left: Vec<_> = nodes.iter().filter(|(_, node)| node.is_ephemeral).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+// Z9, Z13, Z15
+#[tokio::test]
+async fn a_hundred_cut_connections_leave_no_node_and_fail_no_request() {
+    let upstream =
+        Upstream::always(crate::shared::answer("429 Too Many Requests", "", "later")).await;
+    let deployment = Deployment::to(upstream.address).await;
+    let link = Link::to(&deployment.ensemble).await;
+    let gateway = deployment.gateway_via(&link).await;
+    assert_eq!(gateway.ask(&post("warm")).await.status, 429);
+    let mut peer = Peer::of(&deployment.ensemble).await;
+    let before: Vec<_> = peer.tree(&deployment.root).await.into_keys().collect();
+
+    for number in 0..100 {
+        let kind = [Kind::Begin, Kind::Release][number % 2];
+        let fate = [Fate::RequestLost, Fate::ReplyLost][number / 2 % 2];
+        link.next(kind, fate);
+        let answer = gateway.ask(&post(&format!("k-{number}"))).await;
+        assert_eq!(answer.status, 429, "{number}, {kind:?}, {fate:?}: {answer:?}");
+        link.happened().await;
+    }
+
+    assert_eq!(upstream.count(), 101);
+    let settled = async {
+        loop {
+            let now: Vec<_> = peer.tree(&deployment.root).await.into_keys().collect();
+            if now == before {
+                break;
+            }
+        }
+    };
+    soon("the same nodes as before", settled).await;
+}
+
+#[tokio::test]
+async fn many_keys_are_spread_over_the_sessions() {
+    let upstream = Upstream::holding().await;
+    let deployment = Deployment::to(upstream.address).await.sessions(2);
+    let link = Link::to(&deployment.ensemble).await;
+    let gateway = deployment.gateway_via(&link).await;
+    let mut clients = Vec::new();
+    for number in 0..16 {
+        let mut client = Client::connect(gateway.address).await;
+        client.send(&post(&format!("k-{number}"))).await;
+        clients.push(client);
+    }
+    upstream.received(16).await;
+    let mut peer = Peer::of(&deployment.ensemble).await;
+    let nodes = deployment.key_nodes(&mut peer).await;
+    let owners: std::collections::BTreeSet<_> =
+        nodes.values().filter(|node| node.is_ephemeral).map(|node| node.owner).collect();
+    assert_eq!(owners.len(), 2);
+    for client in &mut clients {
+        upstream.go();
+        drop(client.answer());
+    }
+    tokio::time::timeout(Duration::from_secs(30), gateway.counted("executed", 16)).await.unwrap();
+}
