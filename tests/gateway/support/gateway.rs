@@ -84,7 +84,12 @@ impl Home {
 
     /// Runs a gateway that must not start: its exit code and what it said.
     pub(crate) async fn fail(&self, config: &Config) -> (i32, String) {
-        self.write(config);
+        self.fail_with(&config.text(self.ledger().to_str().unwrap())).await
+    }
+
+    /// The same with a file of these words.
+    pub(crate) async fn fail_with(&self, text: &str) -> (i32, String) {
+        std::fs::write(self.file(), text).unwrap();
         let gateway = self.spawn();
         let log = gateway.log.clone();
         let code = gateway.exit_code().await;
