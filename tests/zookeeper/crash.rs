@@ -155,9 +155,8 @@ async fn with_retry_a_killed_gateways_key_runs_again_under_a_higher_token() {
 
     assert_eq!((answer.status, &*answer.body), (201, &b"second"[..]));
     let [first, second] = &upstream.all()[..] else { panic!("{:?}", upstream.all()) };
-    let number = |of: &crate::shared::Received, name| -> u64 {
-        of.header(name).unwrap().parse().unwrap()
-    };
+    let number =
+        |of: &crate::shared::Received, name| -> u64 { of.header(name).unwrap().parse().unwrap() };
     assert_eq!(number(first, "idempotency-attempt"), 1);
     assert_eq!(number(second, "idempotency-attempt"), 2);
     let token = "idempotency-fencing-token";
@@ -180,7 +179,7 @@ async fn a_takeover_whose_upstream_refuses_does_not_free_what_may_have_run() {
 
     assert_eq!((answer.status, answer.code()), (502, "upstream-unreachable".into()));
     assert_eq!(upstream.count(), 1);
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     assert_eq!(deployment.locks(&mut peer).await, <[String; 0]>::default());
     assert!(peer.get(&deployment.record(&post("k"))).await.is_ok(), "the intent stays");
 }
@@ -194,7 +193,7 @@ async fn a_gateway_paused_beyond_its_session_answers_503_and_commits_nothing() {
     let mut client = Client::connect(holder.address).await;
     client.send(&post("k")).await;
     upstream.received(1).await;
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let [lock] = &deployment.locks(&mut peer).await[..] else { panic!("one lock") };
     holder.signal(Signal::STOP);
     upstream.go();

@@ -3,9 +3,25 @@
 use tokio::task::JoinSet;
 
 use crate::{
-    shared::{Client, Upstream, ask, post, soon},
-    support::{Deployment, Kind, Link, Peer},
+    shared::{Client, Gateway, Upstream, ask, post, soon},
+    support::{Deployment, Kind, Link, Peer, hang_up},
 };
+
+/// Until so many requests wait in these gateways.
+async fn wait_together(gateways: &[Gateway], count: u32) {
+    let waiting = async {
+        loop {
+            let mut waiters = 0.0;
+            for gateway in gateways {
+                waiters += gateway.metric("oncegate_waiters", &[]).await;
+            }
+            if waiters >= f64::from(count) {
+                break;
+            }
+        }
+    };
+    soon("all to wait", waiting).await;
+}
 
 // R25, R73
 #[tokio::test]
@@ -19,19 +35,8 @@ async fn of_a_hundred_duplicates_over_three_gateways_one_runs_and_all_get_its_an
         let address = gateways[number % 3].address;
         duplicates.spawn(async move { ask(address, &post("k")).await });
     }
-    // 34, 33 and 33; the one that runs does not wait.
-    let waiting = async {
-        loop {
-            let mut waiters = 0.0;
-            for gateway in &gateways {
-                waiters += gateway.metric("oncegate_waiters", &[]).await;
-            }
-            if waiters >= 97.0 {
-                break;
-            }
-        }
-    };
-    soon("all to wait", waiting).await;
+    // The one that runs does not wait, and one that contends may be counted apart.
+    wait_together(&gateways, 97).await;
     upstream.go();
 
     let answers = soon("all answers", duplicates.join_all()).await;
@@ -41,7 +46,7 @@ async fn of_a_hundred_duplicates_over_three_gateways_one_runs_and_all_get_its_an
     for answer in &answers {
         assert_eq!(answer.lasting(), answers[0].lasting());
     }
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     assert_eq!(deployment.locks(&mut peer).await, <[String; 0]>::default());
 }
 
@@ -54,7 +59,7 @@ async fn a_client_that_left_gets_the_answer_from_another_gateway() {
     let mut client = Client::connect(first.address).await;
     client.send(&post("k")).await;
     upstream.received(1).await;
-    client.hang_up();
+    hang_up(client);
 
     let retry = post("k");
     let (answer, ()) = tokio::join!(second.ask(&retry), async { upstream.go() });
@@ -137,19 +142,7 @@ async fn a_thousand_waiters_over_three_gateways_cost_the_servers_a_handful_of_re
         let address = gateways[number % 3].address;
         waiters.spawn(async move { ask(address, &post("k")).await });
     }
-    let waiting = async {
-        loop {
-            let mut waiting = 0.0;
-            for gateway in &gateways {
-                waiting += gateway.metric("oncegate_waiters", &[]).await;
-            }
-            // A gateway's first waiter may be counted apart, as the one who contends.
-            if waiting >= (WAITERS - 2) as f64 {
-                break;
-            }
-        }
-    };
-    soon("all to wait", waiting).await;
+    wait_together(&gateways, u32::try_from(WAITERS).unwrap() - 2).await;
     let before = deployment.ensemble.sum("zk_packets_received").await;
     upstream.go();
     assert_eq!(holder.answer().await.status, 201);

@@ -2,7 +2,7 @@
 
 use crate::{
     shared::{Client, Gateway, Upstream, answer, post},
-    support::{Deployment, Fate, Kind, Link, Peer},
+    support::{Deployment, Fate, Kind, Link, Peer, hang_up},
 };
 
 /// A gateway behind a link, one beside it, and their deployment.
@@ -27,7 +27,7 @@ impl Two {
     }
 
     async fn leave_no_lock(&self) {
-        let mut peer = Peer::of(&self.deployment.ensemble).await;
+        let mut peer = Peer::of(&self.deployment.ensemble);
         let free = async { while !self.deployment.locks(&mut peer).await.is_empty() {} };
         crate::shared::soon("no lock to be left", free).await;
     }
@@ -142,7 +142,7 @@ async fn a_client_that_leaves_while_the_begin_is_in_doubt_leaves_no_lock() {
     let mut client = Client::connect(two.behind.address).await;
     client.send(&post("k")).await;
     two.link.holds().await;
-    client.hang_up();
+    hang_up(client);
     two.link.let_go();
 
     two.leave_no_lock().await;

@@ -1,7 +1,7 @@
 //! Real gateways on a real three-server ensemble; the oracle is the upstream's execution counter.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test may panic")]
 
-#[expect(dead_code, reason = "the folder serves the tests of one gateway, which use more of it")]
+#[expect(dead_code, unused_imports, reason = "the tests of one gateway use more of this folder")]
 #[path = "../gateway/support/mod.rs"]
 mod shared;
 mod support;
@@ -14,3 +14,4 @@ mod records;
 mod servers;
 mod session;
 mod start;
+mod tooling;

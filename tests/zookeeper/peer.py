@@ -31,12 +31,6 @@ class Peer:
         self.client.start(timeout=PATIENCE)
         self.lock = None
 
-    def session(self):
-        return self.client.client_id[0]
-
-    def sync(self, path):
-        self.client.sync(path)
-
     def tree(self, path):
         """Every node below `path`, as the leader has it; reads of one level are pipelined."""
         self.client.sync(path)
@@ -59,10 +53,6 @@ class Peer:
                 level += [f"{node}/{name}" for name in names]
         return found
 
-    def children(self, path):
-        self.client.sync(path)
-        return sorted(self.client.get_children(path))
-
     def get(self, path):
         self.client.sync(path)
         return shown(*self.client.get(path))
@@ -76,6 +66,13 @@ class Peer:
     def delete(self, path):
         self.client.delete(path)
 
+    def end(self, lock, record, data):
+        """What a gateway does at the end of an attempt, in one transaction."""
+        transaction = self.client.transaction()
+        transaction.delete(lock, 0)
+        transaction.set_data(record, bytes.fromhex(data))
+        return [type(result).__name__ for result in transaction.commit()]
+
     def gone(self, path):
         """Waits until the node does not exist."""
         event = threading.Event()
@@ -86,9 +83,6 @@ class Peer:
         """Takes the lock at `path` as a service of another language would."""
         self.lock = Lock(self.client, path, "kazoo", extra_lock_patterns=["-lock-"])
         return self.lock.acquire(timeout=timeout)
-
-    def contenders(self, path):
-        return Lock(self.client, path, extra_lock_patterns=["-lock-"]).contenders()
 
     def release(self):
         self.lock.release()

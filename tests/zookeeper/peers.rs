@@ -15,7 +15,7 @@ async fn a_foreign_client_waits_until_the_answer_is_stored() {
     client.send(&key).await;
     upstream.received(1).await;
     let (mut foreign, mut reader) =
-        (Peer::of(&deployment.ensemble).await, Peer::of(&deployment.ensemble).await);
+        (Peer::of(&deployment.ensemble), Peer::of(&deployment.ensemble));
     let intent = reader.get(&deployment.record(&key)).await.unwrap();
     foreign.contend(&deployment.path(&key)).await;
     let both = async { while deployment.locks(&mut reader).await.len() < 2 {} };
@@ -40,7 +40,7 @@ async fn a_request_waits_for_the_lock_of_a_foreign_client() {
     let gateway = deployment.gateway().await;
     let key = post("k");
     let (mut foreign, mut reader) =
-        (Peer::of(&deployment.ensemble).await, Peer::of(&deployment.ensemble).await);
+        (Peer::of(&deployment.ensemble), Peer::of(&deployment.ensemble));
     foreign.acquire(&deployment.path(&key)).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&key).await;
@@ -61,9 +61,8 @@ async fn foreign_clients_and_gateways_take_turns_in_the_order_of_their_nodes() {
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
     let gateway = deployment.gateway().await;
     let key = post("k");
-    let mut reader = Peer::of(&deployment.ensemble).await;
-    let (mut first, mut last) =
-        (Peer::of(&deployment.ensemble).await, Peer::of(&deployment.ensemble).await);
+    let mut reader = Peer::of(&deployment.ensemble);
+    let (mut first, mut last) = (Peer::of(&deployment.ensemble), Peer::of(&deployment.ensemble));
     first.acquire(&deployment.path(&key)).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&key).await;
@@ -90,14 +89,14 @@ async fn a_foreign_lock_that_never_ends_is_waited_for_as_long_as_configured() {
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 300ms }");
     let gateway = deployment.gateway().await;
     let key = post("k");
-    let mut foreign = Peer::of(&deployment.ensemble).await;
+    let mut foreign = Peer::of(&deployment.ensemble);
     foreign.acquire(&deployment.path(&key)).await;
 
     let answer = gateway.ask(&key).await;
 
     assert_eq!((answer.status, answer.code()), (409, "in-progress".into()));
     assert_eq!(upstream.count(), 0);
-    let mut reader = Peer::of(&deployment.ensemble).await;
+    let mut reader = Peer::of(&deployment.ensemble);
     let alone = async { while deployment.locks(&mut reader).await.len() > 1 {} };
     soon("only the foreign lock", alone).await;
 }
@@ -109,7 +108,7 @@ async fn a_key_node_that_was_reaped_is_made_again() {
     let deployment = Deployment::to(upstream.address).await;
     let gateway = deployment.gateway().await;
     let key = post("k");
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     // A release leaves no key node; a shard is never removed, but someone may.
     assert_eq!(gateway.ask(&key).await.status, 429);
     assert!(peer.get(&deployment.path(&key)).await.is_err(), "the container is gone");

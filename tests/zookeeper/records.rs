@@ -10,7 +10,7 @@ async fn a_record_that_cannot_be_read_refuses_its_key_and_is_not_touched() {
     let upstream = Upstream::start().await;
     let deployment = Deployment::to(upstream.address).await;
     let first = deployment.gateway().await;
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let mut damaged = Vec::new();
     for (key, damage) in [
         ("empty", (|_: &str| String::new()) as fn(&str) -> String),

@@ -53,7 +53,7 @@ async fn a_leader_killed_under_load_costs_no_request_and_repeats_none() {
     assert_eq!(upstream.count(), keys);
     let answer = gateways[0].ask(&post("k-0")).await;
     assert!(answer.is_replay());
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     assert_eq!(deployment.locks(&mut peer).await, <[String; 0]>::default());
 }
 
@@ -67,7 +67,7 @@ async fn a_leader_killed_while_upstreams_work_costs_no_request() {
     upstream.received(1).await;
     let mut waiter = Client::connect(other.address).await;
     waiter.send(&post("k")).await;
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let both = async { while deployment.locks(&mut peer).await.len() < 2 {} };
     soon("the waiter's node", both).await;
     let leader = deployment.ensemble.leader().await;
@@ -129,8 +129,7 @@ async fn a_leader_paused_for_longer_than_the_lease_costs_what_is_in_flight() {
 #[tokio::test]
 async fn without_servers_nothing_is_sent_and_with_them_again_all_is_as_before() {
     let upstream = Upstream::holding().await;
-    let deployment =
-        Deployment::alone(upstream.address).await.ledger("timeout: 1s").sessions(2);
+    let deployment = Deployment::alone(upstream.address).await.ledger("timeout: 1s").sessions(2);
     let gateway = deployment.gateway().await;
     let mut running = Client::connect(gateway.address).await;
     running.send(&post("running")).await;

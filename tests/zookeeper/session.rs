@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     crash::Full,
     shared::{Client, Upstream, post, soon},
-    support::{Deployment, Fate, Kind, Link, Peer},
+    support::{Deployment, Fate, Kind, Link, Peer, hang_up},
 };
 
 /// Until no node of a key is left.
@@ -32,7 +32,7 @@ async fn a_session_lost_before_the_first_byte_sends_nothing_and_frees_the_key() 
     assert_eq!(answer.json()["outcome"], "not_sent");
 
     link.flow();
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     emptied(&deployment, &mut peer).await;
     let other = deployment.gateway().await;
     assert_eq!(other.ask(&post("k")).await.status, 201);
@@ -59,7 +59,7 @@ async fn a_begin_in_doubt_when_its_session_is_lost_is_undone() {
 
         link.let_go();
         link.flow();
-        let mut peer = Peer::of(&deployment.ensemble).await;
+        let mut peer = Peer::of(&deployment.ensemble);
         emptied(&deployment, &mut peer).await;
         assert_eq!(gateway.ask(&post("k")).await.status, 201, "{fate:?}");
         assert_eq!(upstream.count(), 1, "{fate:?}");
@@ -73,7 +73,7 @@ async fn a_holder_cut_off_from_the_servers_answers_before_they_drop_its_lock() {
     let deployment = Deployment::to(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let mut client = Client::connect(holder.address).await;
     client.send(&post("k")).await;
     upstream.received(1).await;
@@ -115,7 +115,8 @@ async fn a_cut_shorter_than_the_lease_costs_no_request() {
     let upstream = Upstream::holding().await;
     let deployment = Deployment::to(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
-    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway_via(&link).await);
+    let (holder, other) =
+        (deployment.gateway_via(&link).await, deployment.gateway_via(&link).await);
     let mut client = Client::connect(holder.address).await;
     client.send(&post("k")).await;
     upstream.received(1).await;
@@ -147,9 +148,9 @@ async fn a_waiter_that_gives_up_leaves_no_node() {
     assert_eq!((answer.status, answer.code()), (409, "in-progress".into()));
     let mut waiting = Client::connect(other.address).await;
     waiting.send(&post("k")).await;
-    waiting.hang_up();
+    hang_up(waiting);
 
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let alone = async { while deployment.locks(&mut peer).await.len() > 1 {} };
     soon("only the holder's lock", alone).await;
     upstream.go();
@@ -172,7 +173,7 @@ async fn a_gateway_that_stops_finishes_its_requests_and_leaves_no_node_of_a_sess
 
     assert_eq!(client.answer().await.status, 201);
     assert_eq!(gateway.exit_code().await, 0);
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let nodes = peer.tree(&deployment.root).await;
     let left: Vec<_> = nodes.iter().filter(|(_, node)| node.is_ephemeral).collect();
     assert!(left.is_empty(), "{left:?}");
@@ -187,7 +188,7 @@ async fn a_hundred_cut_connections_leave_no_node_and_fail_no_request() {
     let link = Link::to(&deployment.ensemble).await;
     let gateway = deployment.gateway_via(&link).await;
     assert_eq!(gateway.ask(&post("warm")).await.status, 429);
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let before: Vec<_> = peer.tree(&deployment.root).await.into_keys().collect();
 
     for number in 0..100 {
@@ -224,7 +225,7 @@ async fn many_keys_are_spread_over_the_sessions() {
         clients.push(client);
     }
     upstream.received(16).await;
-    let mut peer = Peer::of(&deployment.ensemble).await;
+    let mut peer = Peer::of(&deployment.ensemble);
     let nodes = deployment.key_nodes(&mut peer).await;
     let owners: std::collections::BTreeSet<_> =
         nodes.values().filter(|node| node.is_ephemeral).map(|node| node.owner).collect();

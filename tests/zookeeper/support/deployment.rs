@@ -3,9 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::Mutex};
 
 use http::{HeaderMap, HeaderName};
-use oncegate::domain::{
-    IdempotencyKey, KeyFormat, KeyId, KeyRules, Scope, ScopeRule, ScopeSource,
-};
+use oncegate::domain::{IdempotencyKey, KeyFormat, KeyId, KeyRules, Scope, ScopeRule, ScopeSource};
 
 use super::{Ensemble, Link, Node, Peer};
 use crate::shared::{Gateway, Home, Request};

@@ -71,12 +71,6 @@ impl Ensemble {
         &self.servers
     }
 
-    /// The connect string.
-    pub(crate) fn connect(&self) -> String {
-        let servers: Vec<_> = self.servers.iter().map(ToString::to_string).collect();
-        servers.join(",")
-    }
-
     async fn control(&self, command: &'static str, which: Which) {
         assert!(matches!(self.turn, Turn::Alone { .. }), "{command} needs the ensemble alone");
         let which = match which {
@@ -117,7 +111,7 @@ impl Ensemble {
         let mut sum = 0;
         for server in &self.servers {
             let counters = mntr(*server).await;
-            sum += counters[counter].parse::<f64>().unwrap() as i64;
+            sum += counters[counter].parse::<i64>().unwrap();
         }
         sum
     }

@@ -7,9 +7,16 @@ mod link;
 mod peer;
 
 pub(crate) use self::{
-    deployment::{Deployment, Plan},
+    deployment::Deployment,
     ensemble::{Ensemble, Which},
     jute::Kind,
     link::{Fate, Link},
     peer::{Node, Peer},
 };
+
+/// Ends a client's connection with a reset: a closed writing side could mean that only the request
+/// is over.
+pub(crate) fn hang_up(client: crate::shared::Client) {
+    socket2::SockRef::from(&client.stream).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    drop(client);
+}

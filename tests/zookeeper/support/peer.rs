@@ -1,6 +1,6 @@
 //! kazoo, a ZooKeeper client that is not ours: it reads what is stored and contends for locks.
 
-use std::{collections::BTreeMap, process::Stdio};
+use std::{collections::BTreeMap, net::SocketAddr, process::Stdio};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -32,11 +32,16 @@ pub(crate) struct Node {
 // === impl Peer ===
 
 impl Peer {
-    pub(crate) async fn of(ensemble: &Ensemble) -> Self {
+    pub(crate) fn of(ensemble: &Ensemble) -> Self {
+        Self::at(ensemble.servers())
+    }
+
+    pub(crate) fn at(servers: &[SocketAddr]) -> Self {
+        let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zookeeper/peer.py");
         // Debian's python: kazoo is its package.
         let mut process = Command::new("/usr/bin/python3")
-            .args([script, &ensemble.connect()])
+            .args([script, &servers.join(",")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -73,11 +78,6 @@ impl Peer {
         nodes.map(|(path, node)| (path.clone(), Node::read(node))).collect()
     }
 
-    pub(crate) async fn children(&mut self, path: &str) -> Result<Vec<String>, String> {
-        let names = self.call(json!({ "do": "children", "path": path })).await?;
-        Ok(serde_json::from_value(names).unwrap())
-    }
-
     pub(crate) async fn get(&mut self, path: &str) -> Result<Node, String> {
         let node = self.call(json!({ "do": "get", "path": path })).await?;
         Ok(Node::read(&node))
@@ -86,6 +86,16 @@ impl Peer {
     /// `data` is hexadecimal.
     pub(crate) async fn set(&mut self, path: &str, data: &str) {
         self.call(json!({ "do": "set", "path": path, "data": data })).await.unwrap();
+    }
+
+    pub(crate) async fn create(&mut self, path: &str) -> Result<(), String> {
+        self.call(json!({ "do": "create", "path": path })).await.map(drop)
+    }
+
+    /// Deletes one node and sets the other in one transaction.
+    pub(crate) async fn end(&mut self, lock: &str, record: &str, data: &str) -> Result<(), String> {
+        let command = json!({ "do": "end", "lock": lock, "record": record, "data": data });
+        self.call(command).await.map(drop)
     }
 
     pub(crate) async fn delete(&mut self, path: &str) {
