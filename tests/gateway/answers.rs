@@ -52,7 +52,7 @@ impl Row {
 }
 
 async fn start(rules: &str) -> (Upstream, Gateway, Home) {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let mut config = Config::to(upstream.address);
     if !rules.is_empty() {
         config = config.rules(rules);
@@ -185,7 +185,7 @@ async fn no_route() {
 // R57
 #[tokio::test]
 async fn the_same_key_with_another_request() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -206,7 +206,7 @@ async fn the_same_key_with_another_request() {
 // R72
 #[tokio::test]
 async fn another_request_under_a_key_whose_outcome_is_unknown() {
-    let upstream = Upstream::always(vec![Step::Close]).await;
+    let upstream = Upstream::always(vec![Step::Close]);
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     gateway.ask(&post("k")).await;
     let other = gateway.ask(&post("k").body("amount=6")).await;
@@ -219,7 +219,7 @@ async fn another_request_under_a_key_whose_outcome_is_unknown() {
 #[tokio::test]
 async fn a_request_in_flight_whose_wait_runs_out_or_that_is_refused_at_once() {
     for rules in ["in_progress: { wait: 20ms }", "in_progress: reject"] {
-        let upstream = Upstream::holding().await;
+        let upstream = Upstream::holding();
         let config = Config::to(upstream.address).rules(rules);
         let (gateway, _home) = Gateway::start(&config).await;
         let mut client = Client::connect(gateway.address).await;
@@ -239,7 +239,7 @@ async fn a_request_in_flight_whose_wait_runs_out_or_that_is_refused_at_once() {
 // R47, R48
 #[tokio::test]
 async fn an_answer_that_was_too_large_to_keep() {
-    let upstream = Upstream::always(answer("200 OK", "", "x".repeat(101))).await;
+    let upstream = Upstream::always(answer("200 OK", "", "x".repeat(101)));
     let config = Config::to(upstream.address).rules("max_stored_body: 100B");
     let (gateway, _home) = Gateway::start(&config).await;
     assert_eq!(gateway.ask(&post("k")).await.body.len(), 101);
@@ -266,7 +266,7 @@ async fn no_connection_to_any_endpoint() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_after_bytes_were_sent() {
-    let upstream = Upstream::always(vec![Step::Reset]).await;
+    let upstream = Upstream::always(vec![Step::Reset]);
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     let keyed = gateway.ask(&post("k")).await;
     row(502, "upstream-interrupted", "unknown", true).is_told_by(&keyed);
@@ -277,7 +277,7 @@ async fn a_connection_that_breaks_after_bytes_were_sent() {
 // R5, R13, R14
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_in_time() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).upstream("request_timeout: 50ms");
     let (gateway, _home) = Gateway::start(&config).await;
     let keyed = gateway.ask(&post("k")).await;
@@ -291,7 +291,7 @@ async fn an_upstream_that_does_not_answer_in_time() {
 
 #[tokio::test]
 async fn too_many_in_flight() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).limits("max_in_flight: 1");
     let (gateway, _home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
@@ -306,7 +306,7 @@ async fn too_many_in_flight() {
 
 #[tokio::test]
 async fn too_many_waiters_for_one_key() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).limits("max_waiters_per_key: 1");
     let (gateway, _home) = Gateway::start(&config).await;
     let mut leader = Client::connect(gateway.address).await;
@@ -328,7 +328,7 @@ async fn too_many_waiters_for_one_key() {
 async fn the_upstreams_own_problems_are_not_taken_for_the_gateways() {
     let lines = "Content-Type: application/problem+json\r\nIdempotency-Error-Source: gateway\r\n";
     for status in ["400 Bad Request", "429 Too Many Requests", "502 Bad Gateway"] {
-        let upstream = Upstream::always(answer(status, lines, "{}")).await;
+        let upstream = Upstream::always(answer(status, lines, "{}"));
         let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
         for request in [post("k"), get("/elsewhere")] {
             let passed = gateway.ask(&request).await;
@@ -336,6 +336,25 @@ async fn the_upstreams_own_problems_are_not_taken_for_the_gateways() {
             assert_eq!(passed.body, b"{}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_connection_is_usable_after_a_refusal() {
+    let (upstream, gateway, _home) = start("in_progress: reject").await;
+    let mut client = Client::connect(gateway.address).await;
+    for (request, status) in [
+        (post("k"), 201),
+        (post("k").body("amount=6"), 422),
+        (post("k").without("Idempotency-Key"), 400),
+        (post("k").without("X-Api-Key"), 400),
+        (post(""), 400),
+        (post("k").to("/v1/../charges"), 400),
+        (post("k"), 201),
+    ] {
+        client.send(&request).await;
+        assert_eq!(client.answer().await.status, status, "{request:?}");
+    }
+    assert_eq!(upstream.count(), 1);
 }
 
 #[tokio::test]

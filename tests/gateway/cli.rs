@@ -58,7 +58,7 @@ async fn schema_is_json() {
 
 #[tokio::test]
 async fn health_tells_by_its_exit_code_whether_the_gateway_is_ready() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
     let (gateway, _home) = Gateway::start(&config).await;
     let url = format!("http://{}", gateway.admin);

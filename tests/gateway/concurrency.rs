@@ -14,7 +14,7 @@ async fn start(upstream: &Upstream) -> (Gateway, Home) {
 #[tokio::test]
 async fn of_a_hundred_duplicates_one_runs_and_all_get_its_answer() {
     for durability in ["memory", "fsync"] {
-        let upstream = Upstream::holding().await;
+        let upstream = Upstream::holding();
         let mut config = Config::to(upstream.address);
         config.durability = durability;
         let (gateway, _home) = Gateway::start(&config).await;
@@ -40,7 +40,7 @@ async fn of_a_hundred_duplicates_one_runs_and_all_get_its_answer() {
 
 #[tokio::test]
 async fn a_hundred_different_keys_run_a_hundred_times() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable();
     let (gateway, _home) = Gateway::start(&config).await;
     let address = gateway.address;
@@ -56,7 +56,7 @@ async fn a_hundred_different_keys_run_a_hundred_times() {
 // R36, R37
 #[tokio::test]
 async fn a_client_that_leaves_while_the_upstream_works_gets_the_answer_on_its_retry() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, _home) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -72,7 +72,7 @@ async fn a_client_that_leaves_while_the_upstream_works_gets_the_answer_on_its_re
 
 #[tokio::test]
 async fn a_client_that_closes_its_side_only_still_gets_its_answer() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, _home) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -85,7 +85,7 @@ async fn a_client_that_closes_its_side_only_still_gets_its_answer() {
 
 #[tokio::test]
 async fn a_client_that_leaves_within_its_head_or_body_has_sent_nothing() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, _home) = start(&upstream).await;
     let whole = post("k").bytes();
     for sent in [1, 20, whole.len() / 2, whole.len() - 1] {
@@ -104,7 +104,7 @@ async fn a_client_that_leaves_within_its_head_or_body_has_sent_nothing() {
 
 #[tokio::test]
 async fn a_client_that_leaves_while_it_waits_disturbs_nobody() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, _home) = start(&upstream).await;
     let mut leader = Client::connect(gateway.address).await;
     leader.send(&post("k")).await;
@@ -128,7 +128,7 @@ async fn a_client_that_leaves_while_it_waits_disturbs_nobody() {
 
 #[tokio::test]
 async fn the_waiters_are_answered_though_the_first_client_left() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, _home) = start(&upstream).await;
     let mut leader = Client::connect(gateway.address).await;
     leader.send(&post("k")).await;
@@ -148,7 +148,7 @@ async fn the_waiters_are_answered_though_the_first_client_left() {
 #[tokio::test]
 async fn a_client_that_leaves_within_its_answer_gets_all_of_it_on_its_retry() {
     let large = "x".repeat(8 * 1024 * 1024);
-    let upstream = Upstream::always(answer("200 OK", "", &large)).await;
+    let upstream = Upstream::always(answer("200 OK", "", &large));
     let config = Config::to(upstream.address).rules("max_stored_body: 16MiB");
     let (gateway, _home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
@@ -167,7 +167,7 @@ async fn a_client_that_leaves_within_its_answer_gets_all_of_it_on_its_retry() {
 #[tokio::test]
 async fn a_large_answer_is_marked_as_given_though_its_client_left() {
     let large = "x".repeat(8 * 1024 * 1024);
-    let upstream = Upstream::always(answer("200 OK", "", &large)).await;
+    let upstream = Upstream::always(answer("200 OK", "", &large));
     let (gateway, _home) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -183,7 +183,7 @@ async fn joined_requests_are_told_how_an_execution_without_an_answer_ended() {
         (vec![Step::Wait, Step::Close], 502, "upstream-interrupted"),
         (vec![Step::Wait, Step::Write(b"nonsense\r\n\r\n".to_vec())], 502, "upstream-interrupted"),
     ] {
-        let upstream = Upstream::always(script).await;
+        let upstream = Upstream::always(script);
         let (gateway, _home) = start(&upstream).await;
         let mut clients = Vec::new();
         for waiting in 0..3 {
@@ -207,7 +207,7 @@ async fn joined_requests_are_told_how_an_execution_without_an_answer_ended() {
 async fn joined_requests_get_an_answer_that_frees_the_key_and_the_next_one_runs() {
     let mut busy = vec![Step::Wait];
     busy.extend(answer("429 Too Many Requests", "X-Part: 1\r\n", "busy"));
-    let upstream = Upstream::always(busy).await;
+    let upstream = Upstream::always(busy);
     let (gateway, _home) = start(&upstream).await;
     let mut leader = Client::connect(gateway.address).await;
     leader.send(&post("k")).await;
@@ -234,7 +234,7 @@ async fn joined_requests_get_an_answer_that_frees_the_key_and_the_next_one_runs(
 
 #[tokio::test]
 async fn a_waiter_is_answered_as_soon_as_the_first_is() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).rules("in_progress: { wait: 60s }");
     let (gateway, _home) = Gateway::start(&config).await;
     let mut leader = Client::connect(gateway.address).await;

@@ -1,16 +1,6 @@
 //! The gateway is killed at any instant; the file tells the next one what is known.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
-
-use tokio::task::JoinSet;
-
-use crate::support::{Answer, Client, Config, Gateway, Home, Request, Step, Upstream, post, soon};
+use crate::support::{Answer, Client, Config, Gateway, Home, Load, Step, Upstream, post};
 
 async fn start(upstream: &Upstream) -> (Gateway, Home, Config) {
     let config = Config::to(upstream.address).durable();
@@ -21,7 +11,7 @@ async fn start(upstream: &Upstream) -> (Gateway, Home, Config) {
 // R1, R2, R4, R9, R26, R73
 #[tokio::test]
 async fn killed_while_the_upstream_works_the_outcome_is_unknown_and_nothing_runs_again() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, home, config) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -44,7 +34,7 @@ async fn killed_while_the_upstream_works_the_outcome_is_unknown_and_nothing_runs
 // R31
 #[tokio::test]
 async fn killed_while_the_upstream_works_a_route_that_retries_runs_again_with_a_higher_token() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).durable().rules("unknown_outcome: retry");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
@@ -73,7 +63,7 @@ async fn killed_while_the_upstream_works_a_route_that_retries_runs_again_with_a_
 
 #[tokio::test]
 async fn a_route_that_retries_stops_at_its_number_of_attempts() {
-    let upstream = Upstream::always(vec![Step::Close]).await;
+    let upstream = Upstream::always(vec![Step::Close]);
     let config = Config::to(upstream.address).rules("unknown_outcome: { retry: { attempts: 3 } }");
     let (gateway, _home) = Gateway::start(&config).await;
     for _ in 0..3 {
@@ -85,7 +75,7 @@ async fn a_route_that_retries_stops_at_its_number_of_attempts() {
 
 #[tokio::test]
 async fn killed_right_after_its_answer_the_next_one_replays_it() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (mut gateway, home, config) = start(&upstream).await;
     for number in 0..5 {
         let key = format!("k-{number}");
@@ -101,7 +91,7 @@ async fn killed_right_after_its_answer_the_next_one_replays_it() {
 
 #[tokio::test]
 async fn killed_before_the_request_was_whole_the_retry_is_the_first_to_run() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, home, config) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     let whole = post("k").bytes();
@@ -115,51 +105,16 @@ async fn killed_before_the_request_was_whole_the_retry_is_the_first_to_run() {
     assert_eq!((retry.status, retry.is_replay(), upstream.count()), (201, false, 1));
 }
 
-/// What clients know at a kill: each key that was asked for, with its answer if one came.
-type Known = HashMap<String, Option<Answer>>;
-
-const CLIENTS: usize = 8;
 const ROUNDS: usize = 20;
-
-/// Each client sends fresh keys over one connection until that breaks, and now and then again
-/// what was answered.
-async fn load(address: std::net::SocketAddr, round: usize, answered: Arc<AtomicUsize>) -> Known {
-    let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
-        let answered = Arc::clone(&answered);
-        clients.spawn(async move {
-            let mut known = Known::new();
-            let mut client = Client::connect(address).await;
-            for request in 0.. {
-                let key = format!("r{round}-c{number}-{request}");
-                known.insert(key.clone(), None);
-                let request = post(&key);
-                if !client.try_send(&request).await {
-                    break;
-                }
-                let Some(answer) = client.try_answer_to(&request).await else { break };
-                known.insert(key, Some(answer));
-                answered.fetch_add(1, Ordering::Relaxed);
-            }
-            known
-        });
-    }
-    clients.join_all().await.into_iter().flatten().collect()
-}
 
 /// Waits until the upstream received, or the clients were answered, a number of times that differs
 /// from round to round, so that the kill falls on every step of a request's life.
-async fn moment(round: usize, upstream: &Upstream, answered: &AtomicUsize) {
+async fn moment(round: usize, upstream: &Upstream, load: &Load) {
     let count = 1 + round * 7 % 40;
     if round.is_multiple_of(2) {
         upstream.received(upstream.count() + count).await;
     } else {
-        let reached = async {
-            while answered.load(Ordering::Relaxed) < count {
-                tokio::task::yield_now().await;
-            }
-        };
-        soon("answers under load", reached).await;
+        load.answered(count).await;
     }
 }
 
@@ -169,20 +124,19 @@ fn is_unknown(answer: &Answer) -> bool {
 
 #[tokio::test]
 async fn whenever_it_is_killed_no_key_runs_twice_and_no_answer_is_lost() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (mut gateway, home, config) = start(&upstream).await;
     let (mut replayed, mut unknown, mut fresh) = (0, 0, 0);
     for round in 0..ROUNDS {
-        let answered = Arc::new(AtomicUsize::new(0));
-        let clients = tokio::spawn(load(gateway.address, round, Arc::clone(&answered)));
-        moment(round, &upstream, &answered).await;
+        let load = Load::start(gateway.address, format!("round-{round}"));
+        moment(round, &upstream, &load).await;
         gateway.kill();
-        let known = soon("the end of the clients", clients).await.unwrap();
+        let known = load.broken().await;
 
         gateway = home.start(&config).await;
         let mut client = Client::connect(gateway.address).await;
         for (key, answer) in known {
-            let request: Request = post(&key);
+            let request = post(&key);
             client.send(&request).await;
             let retry = client.answer().await;
             match answer {

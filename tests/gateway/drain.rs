@@ -26,7 +26,7 @@ async fn refuses_connections(gateway: &Gateway) {
 #[tokio::test]
 async fn what_is_in_flight_is_finished_and_stored_while_newcomers_are_refused() {
     for signal in [Signal::TERM, Signal::INT] {
-        let upstream = Upstream::holding().await;
+        let upstream = Upstream::holding();
         let (gateway, home, config, mut client) = busy(&upstream, "drain_timeout: 30s").await;
         let mut idle = Client::connect(gateway.address).await;
         idle.send(&get("/v1/charges/../x")).await;
@@ -52,7 +52,7 @@ async fn what_is_in_flight_is_finished_and_stored_while_newcomers_are_refused() 
 
 #[tokio::test]
 async fn an_execution_whose_client_left_is_finished_too() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, home, config, client) = busy(&upstream, "drain_timeout: 30s").await;
     drop(client);
     gateway.signal(Signal::TERM);
@@ -66,7 +66,7 @@ async fn an_execution_whose_client_left_is_finished_too() {
 
 #[tokio::test]
 async fn what_is_not_over_in_time_is_told_and_left_unknown() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, home, config, mut client) = busy(&upstream, "drain_timeout: 100ms").await;
     gateway.signal(Signal::TERM);
 
@@ -84,7 +84,7 @@ async fn what_is_not_over_in_time_is_told_and_left_unknown() {
 
 #[tokio::test]
 async fn a_second_signal_ends_the_drain() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, home, config, mut client) = busy(&upstream, "drain_timeout: 10m").await;
     gateway.signal(Signal::TERM);
     gateway.logged(STOPS).await;
@@ -98,7 +98,7 @@ async fn a_second_signal_ends_the_drain() {
 
 #[tokio::test]
 async fn within_the_drain_delay_it_serves_on_but_says_that_it_is_not_ready() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable().top("drain_delay: 1500ms");
     let (gateway, _home) = Gateway::start(&config).await;
     let mut idle = Client::connect(gateway.address).await;
@@ -113,7 +113,7 @@ async fn within_the_drain_delay_it_serves_on_but_says_that_it_is_not_ready() {
 
 #[tokio::test]
 async fn an_idle_gateway_stops_at_once() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address).durable()).await;
     let mut idle = Client::connect(gateway.address).await;
     idle.send(&post("k")).await;

@@ -3,7 +3,7 @@
 use crate::support::{Answer, Config, Gateway, Home, Request, Upstream, post};
 
 async fn start(rules: &str) -> (Upstream, Gateway, Home) {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let mut config = Config::to(upstream.address);
     if !rules.is_empty() {
         config = config.rules(rules);
@@ -40,6 +40,17 @@ async fn another_body_path_query_method_or_host_is_another_request() {
     let retry = gateway.ask(&post("k").header("X-Other", "1")).await;
     assert_eq!(retry.lasting(), first.lasting());
     assert!(retry.is_replay());
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn the_absolute_form_of_a_target_is_the_same_request() {
+    let (upstream, gateway, _home) = start("").await;
+    let absolute = post("k").to("http://api.test/v1/charges").header("X-Other", "1");
+    let first = gateway.ask(&absolute).await;
+    assert_eq!(upstream.last().target, "/v1/charges");
+    assert_eq!(upstream.last().header("host"), Some("api.test"));
+    assert_eq!(gateway.ask(&post("k")).await.lasting(), first.lasting());
     assert_eq!(upstream.count(), 1);
 }
 
@@ -124,20 +135,20 @@ async fn a_route_that_compares_no_body_replays_to_any() {
 async fn two_callers_never_meet() {
     let (upstream, gateway, _home) = start("").await;
     for caller in ["alice", "bob", "alice, bob", "Alice"] {
-        let request = post("k").from_caller(caller);
+        let request = post("k").caller(caller);
         let first = gateway.ask(&request).await;
         assert!(!first.is_replay(), "{caller}");
         assert!(gateway.ask(&request).await.is_replay());
     }
     // Two lines are not the one line that joins them.
-    let lines = post("k").from_caller("alice").header("X-Api-Key", "bob");
+    let lines = post("k").caller("alice").header("X-Api-Key", "bob");
     assert!(!gateway.ask(&lines).await.is_replay());
     assert_eq!(upstream.count(), 5);
 }
 
 #[tokio::test]
 async fn a_key_of_one_route_is_not_that_of_another() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let route = |name: &str, space: &str| {
         format!(
             "name: {name}, match: {{ path_prefix: /{name} }}, \
@@ -163,15 +174,15 @@ async fn anonymous_callers_share_one_scope_that_is_no_callers() {
     assert!(!gateway.ask(&anonymous).await.is_replay());
     assert!(gateway.ask(&anonymous).await.is_replay());
     // An empty line identifies nobody either.
-    assert!(gateway.ask(&post("k").from_caller("")).await.is_replay());
-    assert!(!gateway.ask(&post("k").from_caller("anonymous")).await.is_replay());
+    assert!(gateway.ask(&post("k").caller("")).await.is_replay());
+    assert!(!gateway.ask(&post("k").caller("anonymous")).await.is_replay());
     assert_eq!(upstream.count(), 2);
 }
 
 // R56
 #[tokio::test]
 async fn a_retry_is_compared_by_the_recipe_of_its_first_request() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let before = Config::to(upstream.address).durable().rules("fingerprint: { body: json }");
     let (gateway, home) = Gateway::start(&before).await;
     let first = gateway.ask(&json("{\"a\":1,\"b\":2}")).await;

@@ -3,7 +3,7 @@
 use crate::support::{Client, Config, Gateway, Home, Upstream, answer, get, post};
 
 async fn start() -> (Upstream, Gateway, Home) {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, home) = Gateway::start(&Config::to(upstream.address)).await;
     (upstream, gateway, home)
 }
@@ -11,14 +11,14 @@ async fn start() -> (Upstream, Gateway, Home) {
 #[tokio::test]
 async fn path_query_host_and_lines_are_forwarded_as_they_came() {
     let (upstream, gateway, _home) = start().await;
-    for request in
-        [post("k").to("/v1/%63harges/a%20b?x=%2F&x&y=1"), get("/v1/%63harges/a%20b?x=%2F&x&y=1")]
-    {
+    for method in ["POST", "GET"] {
+        let request = post("k").method(method).to("/v1/%63harges/a%20b?x=%2F&x&y=1");
         gateway
             .ask(&request.header("X-Name", b"J\xf6rg").header("X-Two", "1").header("X-Two", "2"))
             .await;
         let received = upstream.last();
         assert_eq!(received.target, "/v1/%63harges/a%20b?x=%2F&x&y=1");
+        assert_eq!(received.method, method);
         assert_eq!(received.header("host"), Some("api.test"));
         let lines = |name: &str| -> Vec<_> {
             let lines = received.headers.iter().filter(|(line, _)| line == name);

@@ -4,7 +4,7 @@ use crate::support::{Client, Config, Gateway, Home, Upstream, get, post, soon};
 
 #[tokio::test]
 async fn a_second_process_on_the_same_file_is_refused_and_disturbs_nothing() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable();
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("k")).await;
@@ -23,7 +23,7 @@ async fn a_second_process_on_the_same_file_is_refused_and_disturbs_nothing() {
 
 #[tokio::test]
 async fn a_file_that_is_not_ours_or_damaged_is_refused_and_never_overwritten() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable();
     let (gateway, home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;
@@ -52,7 +52,7 @@ async fn a_file_that_is_not_ours_or_damaged_is_refused_and_never_overwritten() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_made_is_a_clear_error() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let home = Home::new();
     let config = Config::to(upstream.address).durable();
     for path in [home.path().join("missing").join("ledger.redb"), home.path().to_owned()] {
@@ -65,7 +65,7 @@ async fn a_file_that_cannot_be_made_is_a_clear_error() {
 
 #[tokio::test]
 async fn an_address_that_is_taken_is_a_clear_error() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let home = Home::new();
     let config = Config::to(upstream.address).text("");
     let (code, said) =
@@ -81,7 +81,7 @@ async fn is_ready(gateway: &Gateway) {
 
 #[tokio::test]
 async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwarded() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("before")).await;
@@ -117,7 +117,7 @@ async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwar
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address)
         .durable()
         .ledger("timeout: 100ms")
@@ -160,7 +160,7 @@ async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
 
 #[tokio::test]
 async fn an_answer_that_was_never_stored_is_unknown_after_a_kill() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
@@ -177,7 +177,7 @@ async fn an_answer_that_was_never_stored_is_unknown_after_a_kill() {
 
 #[tokio::test]
 async fn after_its_retention_a_key_is_new() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).durable().rules("retention: { completed: 1s }");
     let (gateway, _home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;

@@ -11,7 +11,7 @@ fn accesses(gateway: &Gateway) -> Vec<Value> {
 
 #[tokio::test]
 async fn each_request_is_one_access_event_with_its_fields() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     gateway.ask(&post("k").header("X-Request-Id", "request-1").to("/v1/charges?q=1")).await;
     gateway.counted("executed", 1).await;
@@ -33,7 +33,7 @@ async fn each_request_is_one_access_event_with_its_fields() {
 
 #[tokio::test]
 async fn each_step_of_a_lock_is_one_event_with_its_fields() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     gateway.ask(&post("k").header("X-Request-Id", "request-1")).await;
     for step in ["acquired", "released"] {
@@ -52,8 +52,7 @@ async fn each_step_of_a_lock_is_one_event_with_its_fields() {
 async fn no_secret_body_or_query_is_ever_logged() {
     const SECRETS: [&str; 6] =
         ["scope-value", "credential", "body-text", "query-text", "said-upstream", "order-number"];
-    let upstream =
-        Upstream::always(answer("200 OK", "X-Said: said-upstream\r\n", "said-upstream")).await;
+    let upstream = Upstream::always(answer("200 OK", "X-Said: said-upstream\r\n", "said-upstream"));
     let config = Config::to(upstream.address)
         .durable()
         .rules("max_stored_body: 100B")
@@ -62,7 +61,7 @@ async fn no_secret_body_or_query_is_ever_logged() {
     let (gateway, _home) = Gateway::start(&config).await;
     let request = |number: u32| {
         post(&format!("order-number-{number}"))
-            .from_caller("scope-value")
+            .caller("scope-value")
             .header("Authorization", "Bearer credential")
             .to("/v1/charges?query-text")
             .body("body-text")
@@ -114,7 +113,7 @@ async fn no_secret_body_or_query_is_ever_logged() {
 
 #[tokio::test]
 async fn every_way_a_request_can_end_is_counted_by_its_name() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).rules("max_request_body: 20B, max_stored_body: 100B");
     let (gateway, _home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;

@@ -13,8 +13,8 @@ async fn reloads(gateway: &Gateway, result: &str, count: u32) {
 
 #[tokio::test]
 async fn a_route_is_added_without_dropping_what_is_in_flight() {
-    let upstream = Upstream::holding().await;
-    let other = Upstream::start().await;
+    let upstream = Upstream::holding();
+    let other = Upstream::start();
     let config = Config::to(upstream.address);
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
@@ -47,7 +47,7 @@ async fn a_route_is_added_without_dropping_what_is_in_flight() {
 
 #[tokio::test]
 async fn another_upstream_gets_what_comes_after_the_reload() {
-    let (one, two) = (Upstream::start().await, Upstream::start().await);
+    let (one, two) = (Upstream::start(), Upstream::start());
     let (gateway, home) = Gateway::start(&Config::to(one.address)).await;
     gateway.ask(&post("a")).await;
     home.write(&Config::to(two.address));
@@ -60,7 +60,7 @@ async fn another_upstream_gets_what_comes_after_the_reload() {
 
 #[tokio::test]
 async fn limits_and_rules_of_the_file_are_in_effect_after_the_reload() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let (gateway, home) = Gateway::start(&Config::to(upstream.address)).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -78,7 +78,7 @@ async fn limits_and_rules_of_the_file_are_in_effect_after_the_reload() {
 
 #[tokio::test]
 async fn a_bad_file_is_refused_and_the_old_one_stays() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address);
     let (gateway, home) = Gateway::start(&config).await;
     std::fs::write(home.file(), "listen: nonsense").unwrap();
@@ -97,7 +97,7 @@ async fn a_bad_file_is_refused_and_the_old_one_stays() {
 
 #[tokio::test]
 async fn a_change_of_what_a_key_is_or_of_a_listener_is_refused_and_said() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address);
     let (gateway, home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;

@@ -21,7 +21,7 @@ async fn a_replay_has_the_status_the_lines_and_the_bytes_of_the_first_answer() {
     let mut bytes = b"HTTP/1.1 201 Created\r\nLocation: /v1/charges/1\r\nETag: \"a\"\r\n".to_vec();
     bytes.extend_from_slice(b"Link: <a>\r\nLink: <b>\r\nX-Name: J\xf6rg \xff\r\n");
     bytes.extend_from_slice(b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\n\x1f\x8b\0\n\r");
-    let upstream = Upstream::always(vec![crate::support::Step::Write(bytes)]).await;
+    let upstream = Upstream::always(vec![crate::support::Step::Write(bytes)]);
 
     let (first, replay) = twice(&upstream, "").await;
 
@@ -41,7 +41,7 @@ async fn a_replay_has_the_status_the_lines_and_the_bytes_of_the_first_answer() {
 #[tokio::test]
 async fn answers_without_a_body_are_replayed_with_their_framing() {
     for status in ["204 No Content", "304 Not Modified", "200 OK"] {
-        let upstream = Upstream::always(answer(status, "X-Part: 1\r\n", "")).await;
+        let upstream = Upstream::always(answer(status, "X-Part: 1\r\n", ""));
 
         let (first, replay) = twice(&upstream, "").await;
 
@@ -57,7 +57,7 @@ async fn answers_without_a_body_are_replayed_with_their_framing() {
 
 #[tokio::test]
 async fn a_connection_is_usable_after_answers_without_a_body() {
-    let upstream = Upstream::always(answer("204 No Content", "", "")).await;
+    let upstream = Upstream::always(answer("204 No Content", "", ""));
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     let mut client = crate::support::Client::connect(gateway.address).await;
     for _ in 0..3 {
@@ -69,7 +69,7 @@ async fn a_connection_is_usable_after_answers_without_a_body() {
 
 #[tokio::test]
 async fn an_answer_in_chunks_is_replayed_with_its_length() {
-    let upstream = Upstream::always(chunked("200 OK", "X-Part: 1\r\n", &["one ", "two"])).await;
+    let upstream = Upstream::always(chunked("200 OK", "X-Part: 1\r\n", &["one ", "two"]));
 
     let (first, replay) = twice(&upstream, "").await;
 
@@ -82,7 +82,7 @@ async fn an_answer_in_chunks_is_replayed_with_its_length() {
 #[tokio::test]
 async fn the_head_of_an_unkeyed_answer_keeps_its_length_without_a_body() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n".to_vec();
-    let upstream = Upstream::always(vec![crate::support::Step::Write(head)]).await;
+    let upstream = Upstream::always(vec![crate::support::Step::Write(head)]);
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     let mut client = crate::support::Client::connect(gateway.address).await;
     for target in ["/v1/charges/1", "/elsewhere"] {
@@ -101,7 +101,7 @@ async fn what_belongs_to_one_caller_or_one_moment_is_not_replayed() {
                  Date: Tue, 15 Nov 1994 08:12:31 GMT\r\nServer: upstream\r\nX-Own: 1\r\nX-Kept: 1\r\n\
                  Idempotent-Replayed: forged\r\nIdempotency-Error-Source: forged\r\n\
                  Idempotency-Expires: forged\r\n";
-    let upstream = Upstream::always(answer("200 OK", lines, "ok")).await;
+    let upstream = Upstream::always(answer("200 OK", lines, "ok"));
 
     let (first, replay) = twice(&upstream, "drop_headers: [X-Own]").await;
 
@@ -122,7 +122,7 @@ async fn what_belongs_to_one_caller_or_one_moment_is_not_replayed() {
 // R49, R71, R22
 #[tokio::test]
 async fn first_answer_and_replay_tell_the_same_end_of_their_retention() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
 
     let (first, replay) = twice(&upstream, "retention: { completed: 2h }").await;
 
@@ -136,7 +136,7 @@ async fn first_answer_and_replay_tell_the_same_end_of_their_retention() {
 
 #[tokio::test]
 async fn the_mark_of_a_replay_has_the_name_that_the_route_gives_it() {
-    let upstream = Upstream::always(answer("200 OK", "X-Again: maybe\r\n", "")).await;
+    let upstream = Upstream::always(answer("200 OK", "X-Again: maybe\r\n", ""));
 
     let (first, replay) = twice(&upstream, "replay_header: X-Again").await;
 
@@ -147,7 +147,7 @@ async fn the_mark_of_a_replay_has_the_name_that_the_route_gives_it() {
 
 #[tokio::test]
 async fn every_answer_has_the_request_id_of_its_own_request() {
-    let upstream = Upstream::always(answer("200 OK", "X-Request-Id: upstream\r\n", "")).await;
+    let upstream = Upstream::always(answer("200 OK", "X-Request-Id: upstream\r\n", ""));
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
 
     let first = gateway.ask(&post("k").header("X-Request-Id", "first")).await;
@@ -171,7 +171,7 @@ async fn a_stored_failure_tells_sdks_not_to_hammer_it() {
         ("400 Bad Request", "", None),
         ("201 Created", "", None),
     ] {
-        let upstream = Upstream::always(answer(status, said, "no")).await;
+        let upstream = Upstream::always(answer(status, said, "no"));
         let (first, replay) = twice(&upstream, "").await;
         for answer in [&first, &replay] {
             assert_eq!(answer.header("stripe-should-retry"), expected, "{answer:?}");
@@ -183,7 +183,7 @@ async fn a_stored_failure_tells_sdks_not_to_hammer_it() {
 #[tokio::test]
 async fn a_replay_survives_a_restart_byte_for_byte() {
     let lines = "X-Name: \u{fc}\r\nX-Name: 2\r\n";
-    let upstream = Upstream::always(answer("202 Accepted", lines, "body\0")).await;
+    let upstream = Upstream::always(answer("202 Accepted", lines, "body\0"));
     let config = Config::to(upstream.address).durable();
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("k")).await;
@@ -199,7 +199,7 @@ async fn a_replay_survives_a_restart_byte_for_byte() {
 
 #[tokio::test]
 async fn a_raw_key_and_a_structured_one_are_the_same_key_and_go_upstream_as_they_came() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     let first = gateway.ask(&post("\"k-1\"")).await;
     let replay = gateway.ask(&post("k-1")).await;
@@ -209,7 +209,7 @@ async fn a_raw_key_and_a_structured_one_are_the_same_key_and_go_upstream_as_they
 
 #[tokio::test]
 async fn the_upstream_is_told_the_attempt_and_a_token_that_only_the_gateway_can_set() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let config = Config::to(upstream.address).rules("forward_key: strip");
     let (gateway, _home) = Gateway::start(&config).await;
     let forged = post("k")

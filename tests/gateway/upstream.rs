@@ -35,7 +35,7 @@ async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
         ("of another protocol", vec![raw("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n")]),
     ];
     for (what, script) in scripts {
-        let upstream = Upstream::always(script).await;
+        let upstream = Upstream::always(script);
         let (gateway, _home) = start(&upstream).await;
         let first = gateway.ask(&post("k")).await;
         assert_eq!(told(&first), (502, "upstream-interrupted".into()), "{what}");
@@ -52,7 +52,7 @@ async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
 #[tokio::test]
 async fn an_answer_that_ends_with_its_connection_is_whole() {
     let script = vec![raw("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"), Step::Close];
-    let upstream = Upstream::always(script).await;
+    let upstream = Upstream::always(script);
     let (gateway, _home) = start(&upstream).await;
     assert_eq!(gateway.ask(&post("k")).await.body, b"to the end");
     let replay = gateway.ask(&post("k")).await;
@@ -64,7 +64,7 @@ async fn interim_answers_are_not_the_answer() {
     let interim = "HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n";
     let mut script = vec![raw(interim), raw("HTTP/1.1 100 Continue\r\n\r\n")];
     script.extend(answer("201 Created", "", "done"));
-    let upstream = Upstream::always(script).await;
+    let upstream = Upstream::always(script);
     let (gateway, _home) = start(&upstream).await;
     for request in [post("k"), post("k"), get("/elsewhere")] {
         let answer = gateway.ask(&request).await;
@@ -78,7 +78,7 @@ async fn interim_answers_are_not_the_answer() {
 async fn an_upstream_that_closes_after_each_answer_strands_no_payment() {
     let mut script = answer("201 Created", "", "done");
     script.push(Step::Close);
-    let upstream = Upstream::always(script).await;
+    let upstream = Upstream::always(script);
     let (gateway, _home) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     for number in 0..200 {
@@ -90,7 +90,7 @@ async fn an_upstream_that_closes_after_each_answer_strands_no_payment() {
 
 #[tokio::test]
 async fn connections_are_used_again() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let (gateway, _home) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
     for number in 0..20 {
@@ -119,7 +119,7 @@ async fn nothing_sent_frees_the_key_however_often() {
 #[tokio::test]
 async fn as_long_as_one_endpoint_lives_requests_are_served() {
     for balance in ["least_requests", "round_robin"] {
-        let (alive, dead) = (Upstream::start().await, Refusing::new());
+        let (alive, dead) = (Upstream::start(), Refusing::new());
         let config = Config::to_all([dead.address, alive.address]);
         let config = config.upstream(&format!("balance: {balance}"));
         let (gateway, _home) = Gateway::start(&config).await;
@@ -133,7 +133,7 @@ async fn as_long_as_one_endpoint_lives_requests_are_served() {
 #[tokio::test]
 async fn endpoints_share_the_requests() {
     for balance in ["least_requests", "round_robin"] {
-        let (one, two) = (Upstream::start().await, Upstream::start().await);
+        let (one, two) = (Upstream::start(), Upstream::start());
         let config = Config::to_all([one.address, two.address]);
         let config = config.upstream(&format!("balance: {balance}"));
         let (gateway, _home) = Gateway::start(&config).await;
@@ -146,7 +146,7 @@ async fn endpoints_share_the_requests() {
 
 /// The first answer, then a retry with another answer ready: whether it ran again, and its code.
 async fn fate(rules: &str, status: &str, lines: &str) -> &'static str {
-    let upstream = Upstream::always(answer(status, lines, "said")).await;
+    let upstream = Upstream::always(answer(status, lines, "said"));
     let mut config = Config::to(upstream.address);
     if !rules.is_empty() {
         config = config.rules(rules);
@@ -213,7 +213,7 @@ async fn the_routes_own_table_beats_the_defaults_and_a_status_beats_its_class() 
 // R20
 #[tokio::test]
 async fn a_conflict_on_a_second_attempt_is_no_answer_about_the_first() {
-    let upstream = Upstream::always(vec![Step::Close]).await;
+    let upstream = Upstream::always(vec![Step::Close]);
     let config = Config::to(upstream.address).rules("unknown_outcome: retry");
     let (gateway, _home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;
@@ -233,7 +233,7 @@ async fn a_conflict_on_a_second_attempt_is_no_answer_about_the_first() {
 // 3.8: a takeover whose upstream cannot be reached keeps what was known.
 #[tokio::test]
 async fn an_attempt_that_sent_nothing_does_not_free_a_key_that_an_earlier_one_left_unknown() {
-    let upstream = Upstream::always(vec![Step::Close]).await;
+    let upstream = Upstream::always(vec![Step::Close]);
     let config = Config::to(upstream.address).durable().rules("unknown_outcome: retry");
     let (gateway, home) = Gateway::start(&config).await;
     gateway.ask(&post("k")).await;

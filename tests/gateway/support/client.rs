@@ -30,6 +30,9 @@ pub(crate) struct Answer {
     pub(crate) interim: Vec<u16>,
 }
 
+/// Header lines by name.
+type Lines<'a> = Vec<(&'a str, &'a [u8])>;
+
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -77,7 +80,7 @@ impl Request {
         self
     }
 
-    pub(crate) fn from_caller(self, api_key: &str) -> Self {
+    pub(crate) fn caller(self, api_key: &str) -> Self {
         self.without("X-Api-Key").header("X-Api-Key", api_key)
     }
 
@@ -91,11 +94,6 @@ impl Request {
 
     pub(crate) fn body(self, body: impl Into<Vec<u8>>) -> Self {
         Self { body: body.into(), ..self }
-    }
-
-    pub(crate) fn key(&self) -> String {
-        let found = self.lines.iter().find(|(name, _)| name == "Idempotency-Key");
-        found.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
     }
 
     pub(crate) fn head(&self) -> Vec<u8> {
@@ -241,10 +239,9 @@ impl Client {
 
     /// A reset is an end like any other.
     async fn more(&mut self) -> bool {
-        let mut buffer = vec![0; 64 * 1024];
-        let read = soon("bytes of an answer", self.stream.read(&mut buffer)).await.unwrap_or(0);
-        self.read.extend_from_slice(&buffer[..read]);
-        read > 0
+        self.read.reserve(64 * 1024);
+        let read = soon("bytes of an answer", self.stream.read_buf(&mut self.read)).await;
+        read.is_ok_and(|length| length > 0)
     }
 }
 
@@ -277,7 +274,7 @@ impl Answer {
     }
 
     /// What every later answer must repeat: all but the lines about this one message.
-    pub(crate) fn lasting(&self) -> (u16, Vec<(&str, &[u8])>, &[u8]) {
+    pub(crate) fn lasting(&self) -> (u16, Lines<'_>, &[u8]) {
         const OF_ONE_MESSAGE: [&str; 6] = [
             "date",
             "server",

@@ -1,6 +1,6 @@
 //! The configuration of one test: a small file that is right, and what the test changes of it.
 
-use std::net::SocketAddr;
+use std::{fmt::Write as _, net::SocketAddr};
 
 /// A file with one keyed route, `charges` at `/v1/charges`, before a plain one for all else.
 ///
@@ -73,7 +73,7 @@ impl Config {
 
     /// One more route, tried before the others.
     pub(crate) fn route(mut self, fields: &str) -> Self {
-        self.routes.push_str(&format!("  - {{ {fields}, upstream: payments }}\n"));
+        writeln!(self.routes, "  - {{ {fields}, upstream: payments }}").unwrap();
         self
     }
 

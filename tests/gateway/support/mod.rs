@@ -3,6 +3,7 @@
 mod client;
 mod config;
 mod gateway;
+mod load;
 mod upstream;
 
 use std::{future::Future, time::Duration};
@@ -11,7 +12,8 @@ pub(crate) use self::{
     client::{Answer, Client, Request, ask, get, post},
     config::Config,
     gateway::{Gateway, Home, run},
-    upstream::{Received, Refusing, Script, Step, Upstream, answer, chunked},
+    load::{Known, Load},
+    upstream::{Refusing, Script, Step, Upstream, answer, chunked},
 };
 
 /// No event of these tests takes as long; what does is a hang.
@@ -19,8 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The outcome of `event`, which must come; a hang fails here and says for what it waited.
 pub(crate) async fn soon<T>(what: &str, event: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, event).await {
-        Ok(outcome) => outcome,
-        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
-    }
+    let outcome = tokio::time::timeout(PATIENCE, event).await;
+    outcome.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
 }

@@ -1,7 +1,7 @@
 //! A scripted upstream: it counts what it received, then does as it was told.
 
 use std::{
-    collections::VecDeque,
+    fmt::Write as _,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -79,7 +79,7 @@ pub(crate) fn answer(status: &str, lines: &str, body: impl AsRef<[u8]>) -> Scrip
 pub(crate) fn chunked(status: &str, lines: &str, chunks: &[&str]) -> Script {
     let mut text = format!("HTTP/1.1 {status}\r\n{lines}Transfer-Encoding: chunked\r\n\r\n");
     for chunk in chunks {
-        text.push_str(&format!("{:x}\r\n{chunk}\r\n", chunk.len()));
+        write!(text, "{:x}\r\n{chunk}\r\n", chunk.len()).unwrap();
     }
     text.push_str("0\r\n\r\n");
     vec![Step::Write(text.into_bytes())]
@@ -102,32 +102,31 @@ impl Received {
 
 impl Upstream {
     /// Answers each request with a new receipt: `201` and its number.
-    pub(crate) async fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Refusing::new().listen()
     }
 
     /// Does as `behaviour` says.
-    pub(crate) async fn scripted(
+    pub(crate) fn scripted(
         behaviour: impl Fn(&Received) -> Script + Send + Sync + 'static,
     ) -> Self {
-        let upstream = Self::start().await;
+        let upstream = Self::start();
         upstream.now(behaviour);
         upstream
     }
 
     /// Gives this answer to everything.
-    pub(crate) async fn always(script: Script) -> Self {
-        Self::scripted(move |_| script.clone()).await
+    pub(crate) fn always(script: Script) -> Self {
+        Self::scripted(move |_| script.clone())
     }
 
     /// Holds every answer until [`go`](Self::go), then gives a receipt.
-    pub(crate) async fn holding() -> Self {
+    pub(crate) fn holding() -> Self {
         Self::scripted(|received| {
             let mut script = vec![Step::Wait];
             script.extend(receipt(received));
             script
         })
-        .await
     }
 
     fn on(listener: TcpListener) -> Self {
@@ -203,91 +202,89 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
-    let mut read = VecDeque::new();
-    while let Some(received) = receive(&mut stream, &mut read).await {
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    let mut inbox = Inbox { stream, read: Vec::new() };
+    while let Some(received) = inbox.receive().await {
         let script = (shared.behaviour.lock().unwrap())(&received);
         shared.received.lock().unwrap().push(received);
         shared.count.send_modify(|count| *count += 1);
         for step in script {
             match step {
                 Step::Write(bytes) => {
-                    if stream.write_all(&bytes).await.is_err() {
+                    if inbox.stream.write_all(&bytes).await.is_err() {
                         return;
                     }
                 }
                 Step::Wait => shared.gate.acquire().await.unwrap().forget(),
                 Step::Close => return,
                 Step::Reset => {
-                    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
-                    return;
+                    let socket = socket2::SockRef::from(&inbox.stream);
+                    return socket.set_linger(Some(Duration::ZERO)).unwrap();
                 }
             }
         }
     }
 }
 
-/// The next whole request; `None` when the connection ended before.
-async fn receive(stream: &mut TcpStream, read: &mut VecDeque<u8>) -> Option<Received> {
-    let mut buffer = [0; 16 * 1024];
-    let end = loop {
-        let bytes = read.make_contiguous();
-        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break at + 4;
-        }
-        let length = stream.read(&mut buffer).await.ok().filter(|length| *length > 0)?;
-        read.extend(&buffer[..length]);
-    };
-    let head: Vec<u8> = read.drain(..end).collect();
-    let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let request_line = String::from_utf8(lines.next()?.to_vec()).unwrap();
-    let headers = lines.filter(|line| !line.is_empty()).map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':').unwrap();
-        let name = String::from_utf8(line[..colon].to_ascii_lowercase()).unwrap();
-        (name, line[colon + 1..].trim_ascii().to_vec())
-    });
-    let mut words = request_line.split(' ').map(ToOwned::to_owned);
-    let mut received = Received {
-        method: words.next()?,
-        target: words.next()?,
-        headers: headers.collect(),
-        body: Vec::new(),
-    };
-    if received.header("transfer-encoding").is_some() {
-        loop {
-            let line = take(stream, read, Until::Line).await?;
-            let length = usize::from_str_radix(std::str::from_utf8(&line).unwrap().trim(), 16);
-            let length = length.unwrap();
-            let chunk = take(stream, read, Until::Length(length + 2)).await?;
-            if length == 0 {
-                break;
+/// What came over a connection and was not taken yet.
+struct Inbox {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Inbox {
+    /// The next whole request; `None` when the connection ended before.
+    async fn receive(&mut self) -> Option<Received> {
+        let head = self.until(b"\r\n\r\n").await?;
+        let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let request_line = String::from_utf8(lines.next()?.to_vec()).unwrap();
+        let headers = lines.filter(|line| !line.is_empty()).map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':').unwrap();
+            let name = String::from_utf8(line[..colon].to_ascii_lowercase()).unwrap();
+            (name, line[colon + 1..].trim_ascii().to_vec())
+        });
+        let mut words = request_line.split(' ').map(ToOwned::to_owned);
+        let (method, target) = (words.next()?, words.next()?);
+        let headers = headers.collect();
+        let mut received = Received { method, target, headers, body: Vec::new() };
+        if received.header("transfer-encoding").is_some() {
+            loop {
+                let line = self.until(b"\r\n").await?;
+                let length = std::str::from_utf8(&line).unwrap().trim();
+                let length = usize::from_str_radix(length, 16).unwrap();
+                let chunk = self.exactly(length + 2).await?;
+                if length == 0 {
+                    break;
+                }
+                received.body.extend_from_slice(&chunk[..length]);
             }
-            received.body.extend_from_slice(&chunk[..length]);
+        } else if let Some(length) = received.header("content-length") {
+            let length = length.parse().unwrap();
+            received.body = self.exactly(length).await?;
         }
-    } else if let Some(length) = received.header("content-length") {
-        let length = length.parse().unwrap();
-        received.body = take(stream, read, Until::Length(length)).await?;
+        Some(received)
     }
-    Some(received)
-}
 
-enum Until {
-    Line,
-    Length(usize),
-}
-
-async fn take(stream: &mut TcpStream, read: &mut VecDeque<u8>, until: Until) -> Option<Vec<u8>> {
-    let mut buffer = [0; 64 * 1024];
-    loop {
-        let end = match until {
-            Until::Line => read.iter().position(|byte| *byte == b'\n').map(|at| at + 1),
-            Until::Length(length) => (read.len() >= length).then_some(length),
-        };
-        if let Some(end) = end {
-            return Some(read.drain(..end).collect());
+    async fn until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            if let Some(at) = self.read.windows(end.len()).position(|window| window == end) {
+                return self.exactly(at + end.len()).await;
+            }
+            self.more().await?;
         }
-        let length = stream.read(&mut buffer).await.ok().filter(|length| *length > 0)?;
-        read.extend(&buffer[..length]);
+    }
+
+    async fn exactly(&mut self, length: usize) -> Option<Vec<u8>> {
+        while self.read.len() < length {
+            self.more().await?;
+        }
+        let rest = self.read.split_off(length);
+        Some(std::mem::replace(&mut self.read, rest))
+    }
+
+    async fn more(&mut self) -> Option<()> {
+        let read = self.stream.read_buf(&mut self.read).await;
+        read.is_ok_and(|length| length > 0).then_some(())
     }
 }
 
