@@ -9,6 +9,8 @@ mod support;
 mod crash;
 mod duplicates;
 mod lost_replies;
+mod observed;
+mod partition;
 mod peers;
 mod records;
 mod servers;

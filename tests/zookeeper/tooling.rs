@@ -1,6 +1,6 @@
 //! The faults that the other tests plan do happen, seen by a client that is not the gateway's.
 
-use crate::support::{Ensemble, Fate, Kind, Link, Peer};
+use crate::support::{Ensemble, Fate, Kind, Link, Peer, Which};
 
 async fn root(peer: &mut Peer) -> String {
     let root = format!("/tooling-{}", uuid::Uuid::new_v4().simple());
@@ -69,10 +69,25 @@ async fn a_stalled_link_passes_nothing_and_a_cut_one_ends() {
 async fn killed_and_paused_servers_serve_again_after_the_test_that_broke_them() {
     {
         let ensemble = Ensemble::alone().await;
-        let leader = ensemble.leader().await;
-        ensemble.kill(leader).await;
-        ensemble.pause(crate::support::Which::Number(1)).await;
+        let Which::Number(leader) = ensemble.leader().await else { panic!("one leads") };
+        ensemble.pause(Which::Number(leader % 3 + 1)).await;
+        ensemble.kill(Which::Number(leader)).await;
     }
     let ensemble = Ensemble::shared().await;
     assert!(ensemble.sum("zk_num_alive_connections").await >= 3);
+}
+
+#[tokio::test]
+async fn a_follower_that_is_cut_off_still_reads_and_no_longer_writes() {
+    let (ensemble, wires) = Ensemble::own().await;
+    let Which::Number(leader) = ensemble.leader().await else { panic!("one leads") };
+    let follower = leader % 3 + 1;
+    let at = |number: usize| ensemble.servers()[number - 1];
+    let (mut cut_off, mut other) = (Peer::at(&[at(follower)]), Peer::at(&[at(leader)]));
+    let root = root(&mut cut_off).await;
+    let record = format!("{root}/record");
+    wires.stall(follower);
+    other.set(&record, "01").await;
+    assert_eq!(cut_off.get(&record).await.unwrap().data, "");
+    assert_eq!(other.get(&record).await.unwrap().data, "01");
 }

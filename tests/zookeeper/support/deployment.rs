@@ -43,7 +43,7 @@ impl Deployment {
         Self::on(Ensemble::alone().await, endpoint)
     }
 
-    fn on(ensemble: Ensemble, endpoint: SocketAddr) -> Self {
+    pub(crate) fn on(ensemble: Ensemble, endpoint: SocketAddr) -> Self {
         Self {
             ensemble,
             root: format!("/dedup-{}", uuid::Uuid::new_v4().simple()),

@@ -2,12 +2,14 @@
 
 use std::{collections::HashMap, net::SocketAddr, path::Path, process::Command};
 
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use super::Wires;
 use crate::shared::soon;
 
 /// The tests of this process share one ensemble; one that breaks it has it alone.
@@ -18,12 +20,22 @@ static TURN: RwLock<()> = RwLock::const_new(());
 pub(crate) struct Ensemble {
     turn: Turn,
     servers: Vec<SocketAddr>,
+    /// What the script is told beside its arguments.
+    environment: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug)]
 enum Turn {
-    Shared { _guard: RwLockReadGuard<'static, ()> },
-    Alone { _guard: RwLockWriteGuard<'static, ()> },
+    Shared {
+        _guard: RwLockReadGuard<'static, ()>,
+    },
+    Alone {
+        _guard: RwLockWriteGuard<'static, ()>,
+    },
+    /// Servers that only this test has, in a folder that ends with it.
+    Own {
+        _folder: TempDir,
+    },
 }
 
 /// Which servers a command is for.
@@ -35,9 +47,14 @@ pub(crate) enum Which {
 
 const SCRIPT: &str = "tests/ensemble.sh";
 
-fn control(arguments: &[&str]) -> String {
+/// Client ports of a test's own servers are above this one; one test at a time has them.
+const OWN_PORT: u16 = 22240;
+static OWN: Mutex<()> = Mutex::const_new(());
+
+fn control(arguments: &[&str], environment: &[(&'static str, String)]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCRIPT);
-    let output = Command::new(script).args(arguments).output().unwrap();
+    let environment = environment.iter().map(|(name, value)| (name, value));
+    let output = Command::new(script).args(arguments).envs(environment).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{SCRIPT} {arguments:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
@@ -56,6 +73,26 @@ impl Ensemble {
         Self::of(Turn::Alone { _guard: TURN.write().await })
     }
 
+    /// Three more servers. Server I reaches server J for their quorum through `wires[I][J]`.
+    pub(crate) async fn own() -> (Self, Wires) {
+        let guard = OWN.lock().await;
+        let folder = tempfile::tempdir().unwrap();
+        let wires = Wires::between(OWN_PORT + 10).await;
+        let environment = vec![
+            ("ONCEGATE_ZK_DIR", folder.path().to_str().unwrap().to_owned()),
+            ("ONCEGATE_ZK_PORT", OWN_PORT.to_string()),
+            ("ONCEGATE_ZK_VIA", wires.described()),
+        ];
+        let servers =
+            (1..=3).map(|number| SocketAddr::from(([127, 0, 0, 1], OWN_PORT + number))).collect();
+        let turn = Turn::Own { _folder: folder, _guard: guard };
+        let ensemble = Self { turn, servers, environment };
+        let environment = ensemble.environment.clone();
+        let started = tokio::task::spawn_blocking(move || control(&["start"], &environment));
+        soon("an ensemble of its own", started).await.unwrap();
+        (ensemble, wires)
+    }
+
     fn of(turn: Turn) -> Self {
         let servers = std::env::var("ONCEGATE_TEST_ZK").unwrap_or_else(|_| {
             panic!(
@@ -64,7 +101,7 @@ impl Ensemble {
             )
         });
         let servers = servers.split(',').map(|server| server.parse().unwrap()).collect();
-        Self { turn, servers }
+        Self { turn, servers, environment: Vec::new() }
     }
 
     pub(crate) fn servers(&self) -> &[SocketAddr] {
@@ -72,12 +109,13 @@ impl Ensemble {
     }
 
     async fn control(&self, command: &'static str, which: Which) {
-        assert!(matches!(self.turn, Turn::Alone { .. }), "{command} needs the ensemble alone");
+        assert!(!matches!(self.turn, Turn::Shared { .. }), "{command} needs the ensemble alone");
+        let environment = self.environment.clone();
         let which = match which {
             Which::All => "all".to_owned(),
             Which::Number(number) => number.to_string(),
         };
-        let done = tokio::task::spawn_blocking(move || control(&[command, &which]));
+        let done = tokio::task::spawn_blocking(move || control(&[command, &which], &environment));
         soon(command, done).await.unwrap();
     }
 
@@ -101,7 +139,10 @@ impl Ensemble {
 
     /// The number of the server that leads.
     pub(crate) async fn leader(&self) -> Which {
-        let number = tokio::task::spawn_blocking(|| control(&["leader"]));
+        let number = tokio::task::spawn_blocking({
+            let environment = self.environment.clone();
+            move || control(&["leader"], &environment)
+        });
         let number = soon("the leader's number", number).await.unwrap();
         Which::Number(number.trim().parse().unwrap())
     }
@@ -132,9 +173,11 @@ impl Ensemble {
 
 impl Drop for Ensemble {
     fn drop(&mut self) {
-        if let Turn::Alone { .. } = self.turn {
-            // The guard is let go after this.
-            control(&["heal"]);
+        // The guard is let go, and the folder deleted, after this.
+        match self.turn {
+            Turn::Shared { .. } => {}
+            Turn::Alone { .. } => drop(control(&["heal"], &[])),
+            Turn::Own { .. } => drop(control(&["destroy"], &self.environment)),
         }
     }
 }

@@ -68,6 +68,10 @@ struct Pump {
 
 impl Link {
     pub(crate) async fn to(ensemble: &Ensemble) -> Self {
+        Self::to_these(ensemble.servers()).await
+    }
+
+    pub(crate) async fn to_these(servers: &[SocketAddr]) -> Self {
         let state = Arc::new(State {
             rules: Mutex::default(),
             flows: watch::Sender::new(true),
@@ -78,7 +82,7 @@ impl Link {
             let_go: watch::Sender::new(false),
         });
         let mut link = Self { servers: Vec::new(), state, accepting: Vec::new() };
-        for server in ensemble.servers() {
+        for server in servers {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             link.servers.push(listener.local_addr().unwrap());
             link.accepting.push(tokio::spawn(accept(listener, *server, Arc::clone(&link.state))));

@@ -5,6 +5,7 @@ mod ensemble;
 mod jute;
 mod link;
 mod peer;
+mod wires;
 
 pub(crate) use self::{
     deployment::Deployment,
@@ -12,6 +13,7 @@ pub(crate) use self::{
     jute::Kind,
     link::{Fate, Link},
     peer::{Node, Peer},
+    wires::Wires,
 };
 
 /// Ends a client's connection with a reset: a closed writing side could mean that only the request
