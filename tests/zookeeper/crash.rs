@@ -44,7 +44,7 @@ async fn deployment(endpoint: SocketAddr) -> Deployment {
 // R1, R2, R4
 #[tokio::test]
 async fn a_gateway_killed_while_its_upstream_works_leaves_the_key_unknown() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = deployment(upstream.address).await;
     let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
     let mut client = Client::connect(holder.address).await;
@@ -59,7 +59,7 @@ async fn a_gateway_killed_while_its_upstream_works_leaves_the_key_unknown() {
 
 #[tokio::test]
 async fn a_gateway_killed_before_its_begin_was_acknowledged_leaves_the_key_unknown() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
@@ -76,7 +76,7 @@ async fn a_gateway_killed_before_its_begin_was_acknowledged_leaves_the_key_unkno
 
 #[tokio::test]
 async fn a_gateway_killed_before_its_begin_reached_a_server_leaves_the_key_free() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
@@ -93,7 +93,7 @@ async fn a_gateway_killed_before_its_begin_reached_a_server_leaves_the_key_free(
 
 #[tokio::test]
 async fn a_gateway_killed_between_its_begin_and_the_first_byte_leaves_the_key_unknown() {
-    let (upstream, full) = (Upstream::start().await, Full::new().await);
+    let (upstream, full) = (Upstream::start(), Full::new().await);
     let deployment = deployment(upstream.address).await.upstream("connect_timeout: 20s");
     let link = Link::to(&deployment.ensemble).await;
     let holder = deployment.plan().via(&link).to(full.address).start().await;
@@ -109,7 +109,7 @@ async fn a_gateway_killed_between_its_begin_and_the_first_byte_leaves_the_key_un
 
 #[tokio::test]
 async fn a_gateway_killed_between_the_answer_and_its_commit_leaves_the_key_unknown() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
@@ -125,7 +125,7 @@ async fn a_gateway_killed_between_the_answer_and_its_commit_leaves_the_key_unkno
 
 #[tokio::test]
 async fn a_gateway_killed_after_its_commit_leaves_the_answer() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
@@ -142,7 +142,7 @@ async fn a_gateway_killed_after_its_commit_leaves_the_answer() {
 
 #[tokio::test]
 async fn with_retry_a_killed_gateways_key_runs_again_under_a_higher_token() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = deployment(upstream.address).await.rules("unknown_outcome: retry");
     let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
     let mut client = Client::connect(holder.address).await;
@@ -154,19 +154,19 @@ async fn with_retry_a_killed_gateways_key_runs_again_under_a_higher_token() {
     let answer = other.ask(&post("k")).await;
 
     assert_eq!((answer.status, &*answer.body), (201, &b"second"[..]));
-    let [first, second] = &upstream.all()[..] else { panic!("{:?}", upstream.all()) };
-    let number =
-        |of: &crate::shared::Received, name| -> u64 { of.header(name).unwrap().parse().unwrap() };
-    assert_eq!(number(first, "idempotency-attempt"), 1);
-    assert_eq!(number(second, "idempotency-attempt"), 2);
-    let token = "idempotency-fencing-token";
-    assert!(number(second, token) > number(first, token));
+    let numbers = |name: &str| -> Vec<u64> {
+        let received = upstream.all();
+        received.iter().map(|request| request.header(name).unwrap().parse().unwrap()).collect()
+    };
+    assert_eq!(numbers("idempotency-attempt"), [1, 2]);
+    let tokens = numbers("idempotency-fencing-token");
+    assert!(tokens[0] < tokens[1], "{tokens:?}");
     assert!(other.ask(&post("k")).await.is_replay());
 }
 
 #[tokio::test]
 async fn a_takeover_whose_upstream_refuses_does_not_free_what_may_have_run() {
-    let (upstream, nobody) = (Upstream::holding().await, crate::shared::Refusing::new());
+    let (upstream, nobody) = (Upstream::holding(), crate::shared::Refusing::new());
     let deployment = deployment(upstream.address).await.rules("unknown_outcome: retry");
     let holder = deployment.gateway().await;
     let other = deployment.plan().to(nobody.address).start().await;
@@ -181,13 +181,13 @@ async fn a_takeover_whose_upstream_refuses_does_not_free_what_may_have_run() {
     assert_eq!(upstream.count(), 1);
     let mut peer = Peer::of(&deployment.ensemble);
     assert_eq!(deployment.locks(&mut peer).await, <[String; 0]>::default());
-    assert!(peer.get(&deployment.record(&post("k"))).await.is_ok(), "the intent stays");
+    assert!(peer.get(&deployment.record("k")).await.is_ok(), "the intent stays");
 }
 
 // R31, Z5
 #[tokio::test]
 async fn a_gateway_paused_beyond_its_session_answers_503_and_commits_nothing() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = deployment(upstream.address).await;
     let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
     let mut client = Client::connect(holder.address).await;
@@ -201,13 +201,13 @@ async fn a_gateway_paused_beyond_its_session_answers_503_and_commits_nothing() {
     // A waiter is told as soon as the servers have dropped the lock.
     is_unknown(&other.ask(&post("k")).await);
     assert!(peer.get(lock).await.is_err(), "the lock is gone");
-    let before = peer.get(&deployment.record(&post("k"))).await;
+    let before = peer.get(&deployment.record("k")).await;
     holder.signal(Signal::CONT);
 
     let answer = client.answer().await;
     assert_eq!((answer.status, answer.code()), (503, "session-lost".into()));
     assert_eq!(answer.json()["outcome"], "unknown");
-    assert_eq!(peer.get(&deployment.record(&post("k"))).await, before);
+    assert_eq!(peer.get(&deployment.record("k")).await, before);
     is_unknown(&holder.ask(&post("k")).await);
     assert_eq!(upstream.count(), 1);
 }
@@ -219,8 +219,7 @@ async fn with_retry_a_paused_gateway_does_not_undo_what_its_successor_stored() {
         let mut script = if attempt == "1" { vec![Step::Wait] } else { Vec::new() };
         script.extend(answer("201 Created", "", attempt));
         script
-    })
-    .await;
+    });
     let deployment = deployment(upstream.address).await.rules("unknown_outcome: retry");
     let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
     let mut client = Client::connect(holder.address).await;

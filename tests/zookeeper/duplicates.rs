@@ -26,7 +26,7 @@ async fn wait_together(gateways: &[Gateway], count: u32) {
 // R25, R73
 #[tokio::test]
 async fn of_a_hundred_duplicates_over_three_gateways_one_runs_and_all_get_its_answer() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
     let gateways =
         [deployment.gateway().await, deployment.gateway().await, deployment.gateway().await];
@@ -53,7 +53,7 @@ async fn of_a_hundred_duplicates_over_three_gateways_one_runs_and_all_get_its_an
 // R36
 #[tokio::test]
 async fn a_client_that_left_gets_the_answer_from_another_gateway() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await;
     let (first, second) = (deployment.gateway().await, deployment.gateway().await);
     let mut client = Client::connect(first.address).await;
@@ -70,7 +70,7 @@ async fn a_client_that_left_gets_the_answer_from_another_gateway() {
 
 #[tokio::test]
 async fn another_request_under_the_key_is_refused_by_every_gateway_in_every_state() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await;
     let (first, second) = (deployment.gateway().await, deployment.gateway().await);
     let other = post("k").body("amount=6");
@@ -91,7 +91,7 @@ async fn another_request_under_the_key_is_refused_by_every_gateway_in_every_stat
 
 #[tokio::test]
 async fn a_new_key_costs_one_read_and_two_transactions_and_a_duplicate_one_read() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = Deployment::to(upstream.address).await;
     let (first, second) =
         (Link::to(&deployment.ensemble).await, Link::to(&deployment.ensemble).await);
@@ -126,7 +126,7 @@ async fn a_new_key_costs_one_read_and_two_transactions_and_a_duplicate_one_read(
 #[tokio::test]
 async fn a_thousand_waiters_over_three_gateways_cost_the_servers_a_handful_of_requests() {
     const WAITERS: usize = 1000;
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::alone(upstream.address)
         .await
         .rules("in_progress: { wait: 60s }")

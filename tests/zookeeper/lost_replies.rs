@@ -38,7 +38,7 @@ const LOST: [Fate; 2] = [Fate::RequestLost, Fate::ReplyLost];
 // R28, Z2, Z15, Z27
 #[tokio::test]
 async fn a_begin_or_commit_whose_reply_is_lost_is_found_out_and_the_client_sees_nothing() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let two = Two::to(&upstream).await;
     for kind in [Kind::Begin, Kind::Commit] {
         for fate in LOST {
@@ -58,7 +58,7 @@ async fn a_begin_or_commit_whose_reply_is_lost_is_found_out_and_the_client_sees_
 
 #[tokio::test]
 async fn a_release_whose_reply_is_lost_frees_the_key_once() {
-    let upstream = Upstream::always(answer("429 Too Many Requests", "", "later")).await;
+    let upstream = Upstream::always(answer("429 Too Many Requests", "", "later"));
     let two = Two::to(&upstream).await;
     for fate in LOST {
         let key = format!("{fate:?}");
@@ -73,7 +73,7 @@ async fn a_release_whose_reply_is_lost_frees_the_key_once() {
 
 #[tokio::test]
 async fn an_abandon_whose_reply_is_lost_leaves_the_key_unknown() {
-    let upstream = Upstream::always(answer("502 Bad Gateway", "", "perhaps")).await;
+    let upstream = Upstream::always(answer("502 Bad Gateway", "", "perhaps"));
     let two = Two::to(&upstream).await;
     for fate in LOST {
         let key = format!("{fate:?}");
@@ -90,7 +90,7 @@ async fn an_abandon_whose_reply_is_lost_leaves_the_key_unknown() {
 #[tokio::test]
 async fn a_waiters_node_whose_reply_is_lost_is_found_again_or_made_again() {
     for fate in LOST {
-        let upstream = Upstream::holding().await;
+        let upstream = Upstream::holding();
         let two = Two::to(&upstream).await;
         let mut holder = Client::connect(two.beside.address).await;
         holder.send(&post("k")).await;
@@ -111,7 +111,7 @@ async fn a_waiters_node_whose_reply_is_lost_is_found_again_or_made_again() {
 #[tokio::test]
 async fn a_takeover_whose_reply_is_lost_runs_once() {
     for fate in LOST {
-        let upstream = Upstream::holding().await;
+        let upstream = Upstream::holding();
         let deployment = Deployment::to(upstream.address)
             .await
             .rules("in_progress: { wait: 20s }, unknown_outcome: retry");
@@ -136,7 +136,7 @@ async fn a_takeover_whose_reply_is_lost_runs_once() {
 // Z1, Z3, Z4
 #[tokio::test]
 async fn a_client_that_leaves_while_the_begin_is_in_doubt_leaves_no_lock() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let two = Two::to(&upstream).await;
     two.link.next(Kind::Begin, Fate::ReplyHeld);
     let mut client = Client::connect(two.behind.address).await;
@@ -152,7 +152,7 @@ async fn a_client_that_leaves_while_the_begin_is_in_doubt_leaves_no_lock() {
 
 #[tokio::test]
 async fn a_commit_that_was_applied_is_replayed_though_its_session_ended_before_the_reply() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let two = Two::to(&upstream).await;
     two.link.next(Kind::Commit, Fate::ReplyHeld);
     let mut client = Client::connect(two.behind.address).await;

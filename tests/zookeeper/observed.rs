@@ -32,7 +32,7 @@ fn is_complete(event: &Value, deployment: &Deployment) {
     assert_eq!((&event["level"], &event["route"]), (&"INFO".into(), &"charges".into()));
     assert_eq!(event["idempotency_key"], "k");
     let path = event["znode_path"].as_str().unwrap();
-    assert!(path.starts_with(&deployment.path(&post("k"))), "{event}");
+    assert!(path.starts_with(&deployment.path("k")), "{event}");
     let session = event["session_id"].as_str().unwrap();
     let digits = session.strip_prefix("0x").expect("as the servers print it");
     assert!(u64::from_str_radix(digits, 16).is_ok(), "{event}");
@@ -40,7 +40,7 @@ fn is_complete(event: &Value, deployment: &Deployment) {
 
 #[tokio::test]
 async fn the_life_of_a_lock_is_told_in_events_with_the_runbooks_fields() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
     let (holder, waiter) = (deployment.gateway().await, deployment.gateway().await);
     let mut first = Client::connect(holder.address).await;
@@ -71,7 +71,7 @@ async fn the_life_of_a_lock_is_told_in_events_with_the_runbooks_fields() {
 
 #[tokio::test]
 async fn the_end_of_a_session_is_told_and_counted() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let gateway = deployment.gateway_via(&link).await;
@@ -93,7 +93,7 @@ async fn the_end_of_a_session_is_told_and_counted() {
 
 #[tokio::test]
 async fn locks_waiters_and_servers_are_counted_as_the_runbook_names_them() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
     let (holder, waiter) = (deployment.gateway().await, deployment.gateway().await);
     let route = [("route", "charges")];

@@ -28,7 +28,7 @@ struct Cut {
 
 impl Cut {
     async fn ready(session_timeout: &'static str) -> Self {
-        let upstream = Upstream::holding().await;
+        let upstream = Upstream::holding();
         let (ensemble, wires) = Ensemble::own().await;
         let Which::Number(leader) = ensemble.leader().await else { panic!("one leads") };
         let follower = leader % 3 + 1;
@@ -46,8 +46,8 @@ impl Cut {
         Self { deployment, wires, link, follower, upstream, holder, client, witness, lock }
     }
 
-    /// Cuts the follower off; the answer must come before the leader drops the lock.
-    async fn is_answered_in_time(mut self) -> Answer {
+    /// Cuts the follower off and checks that the answer comes before the leader drops the lock.
+    async fn answers_in_time(mut self) -> Answer {
         self.wires.stall(self.follower);
         let cut = Instant::now();
         let answered = async {
@@ -76,7 +76,7 @@ impl Cut {
 // Z7, Z39
 #[tokio::test]
 async fn a_holder_on_a_follower_that_is_cut_off_answers_before_the_leader_drops_its_lock() {
-    let answer = Cut::ready("6s").await.is_answered_in_time().await;
+    let answer = Cut::ready("6s").await.answers_in_time().await;
     assert_eq!((answer.status, answer.code()), (503, "session-lost".into()));
     assert_eq!(answer.json()["outcome"], "unknown");
 }
@@ -91,6 +91,6 @@ async fn a_heartbeat_after_a_pause_that_the_leader_may_not_know_of_extends_no_le
     cut.holder.signal(Signal::CONT);
     cut.link.passes(Kind::Write, heartbeats + 1).await;
 
-    let answer = cut.is_answered_in_time().await;
+    let answer = cut.answers_in_time().await;
     assert_eq!((answer.status, answer.code()), (503, "session-lost".into()));
 }

@@ -55,6 +55,10 @@ class Peer:
 
     def get(self, path):
         self.client.sync(path)
+        return self.look(path)
+
+    def look(self, path):
+        """What this client's server has, which may be old."""
         return shown(*self.client.get(path))
 
     def set(self, path, data):

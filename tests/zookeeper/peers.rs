@@ -7,7 +7,7 @@ use crate::{
 
 #[tokio::test]
 async fn a_foreign_client_waits_until_the_answer_is_stored() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await;
     let gateway = deployment.gateway().await;
     let key = post("k");
@@ -16,15 +16,15 @@ async fn a_foreign_client_waits_until_the_answer_is_stored() {
     upstream.received(1).await;
     let (mut foreign, mut reader) =
         (Peer::of(&deployment.ensemble), Peer::of(&deployment.ensemble));
-    let intent = reader.get(&deployment.record(&key)).await.unwrap();
-    foreign.contend(&deployment.path(&key)).await;
+    let intent = reader.get(&deployment.record("k")).await.unwrap();
+    foreign.contend(&deployment.path("k")).await;
     let both = async { while deployment.locks(&mut reader).await.len() < 2 {} };
     soon("the foreign node", both).await;
     assert!(foreign.is_waiting());
     upstream.go();
 
     foreign.acquired().await;
-    let stored = reader.get(&deployment.record(&key)).await.unwrap();
+    let stored = reader.get(&deployment.record("k")).await.unwrap();
     assert_ne!(stored.data, intent.data, "the answer was stored when the lock was let go");
     assert_eq!(client.answer().await.status, 201);
     // A completed key is replayed whoever locks it.
@@ -35,18 +35,18 @@ async fn a_foreign_client_waits_until_the_answer_is_stored() {
 
 #[tokio::test]
 async fn a_request_waits_for_the_lock_of_a_foreign_client() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
     let gateway = deployment.gateway().await;
     let key = post("k");
     let (mut foreign, mut reader) =
         (Peer::of(&deployment.ensemble), Peer::of(&deployment.ensemble));
-    foreign.acquire(&deployment.path(&key)).await;
+    foreign.acquire(&deployment.path("k")).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&key).await;
     let both = async { while deployment.locks(&mut reader).await.len() < 2 {} };
     soon("the gateway's node", both).await;
-    assert!(reader.get(&deployment.record(&key)).await.is_err(), "no intent before its turn");
+    assert!(reader.get(&deployment.record("k")).await.is_err(), "no intent before its turn");
     assert_eq!(upstream.count(), 0);
     foreign.release().await;
 
@@ -57,18 +57,18 @@ async fn a_request_waits_for_the_lock_of_a_foreign_client() {
 
 #[tokio::test]
 async fn foreign_clients_and_gateways_take_turns_in_the_order_of_their_nodes() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
     let gateway = deployment.gateway().await;
     let key = post("k");
     let mut reader = Peer::of(&deployment.ensemble);
     let (mut first, mut last) = (Peer::of(&deployment.ensemble), Peer::of(&deployment.ensemble));
-    first.acquire(&deployment.path(&key)).await;
+    first.acquire(&deployment.path("k")).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&key).await;
     let both = async { while deployment.locks(&mut reader).await.len() < 2 {} };
     soon("the gateway's node", both).await;
-    last.contend(&deployment.path(&key)).await;
+    last.contend(&deployment.path("k")).await;
     let all = async { while deployment.locks(&mut reader).await.len() < 3 {} };
     soon("the last node", all).await;
     first.release().await;
@@ -85,12 +85,12 @@ async fn foreign_clients_and_gateways_take_turns_in_the_order_of_their_nodes() {
 // Z36
 #[tokio::test]
 async fn a_foreign_lock_that_never_ends_is_waited_for_as_long_as_configured() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 300ms }");
     let gateway = deployment.gateway().await;
     let key = post("k");
     let mut foreign = Peer::of(&deployment.ensemble);
-    foreign.acquire(&deployment.path(&key)).await;
+    foreign.acquire(&deployment.path("k")).await;
 
     let answer = gateway.ask(&key).await;
 
@@ -104,15 +104,15 @@ async fn a_foreign_lock_that_never_ends_is_waited_for_as_long_as_configured() {
 // Z16
 #[tokio::test]
 async fn a_key_node_that_was_reaped_is_made_again() {
-    let upstream = Upstream::always(crate::shared::answer("429 Slow Down", "", "later")).await;
+    let upstream = Upstream::always(crate::shared::answer("429 Slow Down", "", "later"));
     let deployment = Deployment::to(upstream.address).await;
     let gateway = deployment.gateway().await;
     let key = post("k");
     let mut peer = Peer::of(&deployment.ensemble);
     // A release leaves no key node; a shard is never removed, but someone may.
     assert_eq!(gateway.ask(&key).await.status, 429);
-    assert!(peer.get(&deployment.path(&key)).await.is_err(), "the container is gone");
-    let path = deployment.path(&key);
+    assert!(peer.get(&deployment.path("k")).await.is_err(), "the container is gone");
+    let path = deployment.path("k");
     let shard = path.rsplit_once('/').unwrap().0;
     peer.delete(shard).await;
 

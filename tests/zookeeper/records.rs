@@ -7,7 +7,7 @@ use crate::{
 
 #[tokio::test]
 async fn a_record_that_cannot_be_read_refuses_its_key_and_is_not_touched() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = Deployment::to(upstream.address).await;
     let first = deployment.gateway().await;
     let mut peer = Peer::of(&deployment.ensemble);
@@ -19,19 +19,17 @@ async fn a_record_that_cannot_be_read_refuses_its_key_and_is_not_touched() {
         ("longer", |data| format!("{data}00")),
         ("text", |_| "68656c6c6f".into()),
     ] {
-        let request = post(key);
-        assert_eq!(first.ask(&request).await.status, 201);
-        let record = deployment.record(&request);
+        assert_eq!(first.ask(&post(key)).await.status, 201);
+        let record = deployment.record(key);
         let data = peer.get(&record).await.unwrap().data;
         peer.set(&record, &damage(&data)).await;
-        damaged.push((request, record.clone(), peer.get(&record).await));
+        damaged.push((key, record.clone(), peer.get(&record).await));
     }
     assert_eq!(first.ask(&post("sound")).await.status, 201);
     let other = deployment.gateway().await;
 
-    for (request, record, stored) in &damaged {
-        let answer = other.ask(request).await;
-        let key = request.key();
+    for (key, record, stored) in &damaged {
+        let answer = other.ask(&post(key)).await;
         assert_eq!((answer.status, answer.code()), (503, "record-unreadable".into()), "{key}");
         assert_eq!(answer.json()["outcome"], "unknown", "{key}");
         assert_eq!(&peer.get(record).await, stored, "{key}: nothing is overwritten");
@@ -45,7 +43,7 @@ async fn a_record_that_cannot_be_read_refuses_its_key_and_is_not_touched() {
 // R45, R47
 #[tokio::test]
 async fn an_answer_too_large_to_keep_leaves_a_tombstone_for_every_gateway() {
-    let upstream = Upstream::always(crate::shared::answer("200 OK", "", "x".repeat(2000))).await;
+    let upstream = Upstream::always(crate::shared::answer("200 OK", "", "x".repeat(2000)));
     let deployment = Deployment::to(upstream.address).await.rules("max_stored_body: 1KiB");
     let (first, other) = (deployment.gateway().await, deployment.gateway().await);
 
@@ -60,7 +58,7 @@ async fn an_answer_too_large_to_keep_leaves_a_tombstone_for_every_gateway() {
 #[tokio::test]
 async fn the_largest_answer_that_may_be_kept_is_replayed_by_every_gateway() {
     let body = "x".repeat(512 * 1024);
-    let upstream = Upstream::always(crate::shared::answer("200 OK", "", &body)).await;
+    let upstream = Upstream::always(crate::shared::answer("200 OK", "", &body));
     let deployment = Deployment::to(upstream.address).await.rules("max_stored_body: 512KiB");
     let (first, other) = (deployment.gateway().await, deployment.gateway().await);
 

@@ -16,7 +16,7 @@ use crate::{
 #[tokio::test]
 async fn a_leader_killed_under_load_costs_no_request_and_repeats_none() {
     const WORKERS: usize = 16;
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = Deployment::alone(upstream.address).await.sessions(2);
     let gateways =
         [deployment.gateway().await, deployment.gateway().await, deployment.gateway().await];
@@ -59,7 +59,7 @@ async fn a_leader_killed_under_load_costs_no_request_and_repeats_none() {
 
 #[tokio::test]
 async fn a_leader_killed_while_upstreams_work_costs_no_request() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::alone(upstream.address).await.rules("in_progress: { wait: 20s }");
     let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
     let mut client = Client::connect(holder.address).await;
@@ -82,7 +82,7 @@ async fn a_leader_killed_while_upstreams_work_costs_no_request() {
 
 #[tokio::test]
 async fn servers_that_pause_for_less_than_the_lease_only_delay() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::alone(upstream.address).await.session_timeout("10s");
     let gateway = deployment.gateway().await;
     let mut running = Client::connect(gateway.address).await;
@@ -105,7 +105,7 @@ async fn servers_that_pause_for_less_than_the_lease_only_delay() {
 
 #[tokio::test]
 async fn a_leader_paused_for_longer_than_the_lease_costs_what_is_in_flight() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::alone(upstream.address).await;
     let gateway = deployment.gateway().await;
     let mut client = Client::connect(gateway.address).await;
@@ -128,7 +128,7 @@ async fn a_leader_paused_for_longer_than_the_lease_costs_what_is_in_flight() {
 // Z25, P6
 #[tokio::test]
 async fn without_servers_nothing_is_sent_and_with_them_again_all_is_as_before() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::alone(upstream.address).await.ledger("timeout: 1s").sessions(2);
     let gateway = deployment.gateway().await;
     let mut running = Client::connect(gateway.address).await;

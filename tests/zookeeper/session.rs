@@ -18,7 +18,7 @@ async fn emptied(deployment: &Deployment, peer: &mut Peer) {
 
 #[tokio::test]
 async fn a_session_lost_before_the_first_byte_sends_nothing_and_frees_the_key() {
-    let (upstream, full) = (Upstream::start().await, Full::new().await);
+    let (upstream, full) = (Upstream::start(), Full::new().await);
     let deployment = Deployment::to(upstream.address).await.upstream("connect_timeout: 20s");
     let link = Link::to(&deployment.ensemble).await;
     let holder = deployment.plan().via(&link).to(full.address).start().await;
@@ -42,7 +42,7 @@ async fn a_session_lost_before_the_first_byte_sends_nothing_and_frees_the_key() 
 #[tokio::test]
 async fn a_begin_in_doubt_when_its_session_is_lost_is_undone() {
     for fate in [Fate::RequestHeld, Fate::ReplyHeld] {
-        let upstream = Upstream::start().await;
+        let upstream = Upstream::start();
         let deployment = Deployment::to(upstream.address).await;
         let link = Link::to(&deployment.ensemble).await;
         let gateway = deployment.gateway_via(&link).await;
@@ -69,7 +69,7 @@ async fn a_begin_in_doubt_when_its_session_is_lost_is_undone() {
 // R32, Z5, Z7
 #[tokio::test]
 async fn a_holder_cut_off_from_the_servers_answers_before_they_drop_its_lock() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
@@ -112,7 +112,7 @@ async fn a_holder_cut_off_from_the_servers_answers_before_they_drop_its_lock() {
 // Z24
 #[tokio::test]
 async fn a_cut_shorter_than_the_lease_costs_no_request() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let (holder, other) =
@@ -137,7 +137,7 @@ async fn a_cut_shorter_than_the_lease_costs_no_request() {
 // Z22, Z28
 #[tokio::test]
 async fn a_waiter_that_gives_up_leaves_no_node() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 300ms }");
     let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
     let mut client = Client::connect(holder.address).await;
@@ -161,7 +161,7 @@ async fn a_waiter_that_gives_up_leaves_no_node() {
 // R38, Z19
 #[tokio::test]
 async fn a_gateway_that_stops_finishes_its_requests_and_leaves_no_node_of_a_session() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await.sessions(2);
     let gateway = deployment.gateway().await;
     let mut client = Client::connect(gateway.address).await;
@@ -182,8 +182,7 @@ async fn a_gateway_that_stops_finishes_its_requests_and_leaves_no_node_of_a_sess
 // Z9, Z13, Z15
 #[tokio::test]
 async fn a_hundred_cut_connections_leave_no_node_and_fail_no_request() {
-    let upstream =
-        Upstream::always(crate::shared::answer("429 Too Many Requests", "", "later")).await;
+    let upstream = Upstream::always(crate::shared::answer("429 Too Many Requests", "", "later"));
     let deployment = Deployment::to(upstream.address).await;
     let link = Link::to(&deployment.ensemble).await;
     let gateway = deployment.gateway_via(&link).await;
@@ -214,7 +213,7 @@ async fn a_hundred_cut_connections_leave_no_node_and_fail_no_request() {
 
 #[tokio::test]
 async fn many_keys_are_spread_over_the_sessions() {
-    let upstream = Upstream::holding().await;
+    let upstream = Upstream::holding();
     let deployment = Deployment::to(upstream.address).await.sessions(2);
     let link = Link::to(&deployment.ensemble).await;
     let gateway = deployment.gateway_via(&link).await;

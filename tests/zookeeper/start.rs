@@ -9,7 +9,7 @@ use crate::{
 
 /// What a gateway does when no session can be had from these servers.
 async fn stays_closed(servers: &[SocketAddr]) {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     let deployment = Deployment::to(upstream.address).await.ledger("timeout: 1s");
     let gateway = deployment.plan().at(servers).start().await;
 
@@ -39,7 +39,7 @@ async fn servers_that_nobody_reaches_are_named_and_nothing_is_forwarded() {
 
 #[tokio::test]
 async fn servers_that_speak_something_else_are_named_and_nothing_is_forwarded() {
-    let web = Upstream::start().await;
+    let web = Upstream::start();
     stays_closed(&[web.address]).await;
 }
 
@@ -51,7 +51,7 @@ async fn servers_that_never_answer_are_named_and_nothing_is_forwarded() {
 
 #[tokio::test]
 async fn one_server_that_can_be_reached_is_enough() {
-    let (upstream, nobody) = (Upstream::start().await, Refusing::new());
+    let (upstream, nobody) = (Upstream::start(), Refusing::new());
     let deployment = Deployment::to(upstream.address).await;
     let servers = [nobody.address, deployment.ensemble.servers()[0]];
     let gateway = deployment.plan().at(&servers).start().await;
@@ -64,7 +64,7 @@ async fn one_server_that_can_be_reached_is_enough() {
 
 #[tokio::test]
 async fn a_session_timeout_that_the_servers_change_is_told() {
-    let upstream = Upstream::start().await;
+    let upstream = Upstream::start();
     // The servers allow twenty ticks of half a second.
     let deployment = Deployment::to(upstream.address).await.session_timeout("30s");
     let gateway = deployment.gateway().await;

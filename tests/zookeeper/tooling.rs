@@ -88,6 +88,6 @@ async fn a_follower_that_is_cut_off_still_reads_and_no_longer_writes() {
     let record = format!("{root}/record");
     wires.stall(follower);
     other.set(&record, "01").await;
-    assert_eq!(cut_off.get(&record).await.unwrap().data, "");
+    assert_eq!(cut_off.look(&record).await.unwrap().data, "");
     assert_eq!(other.get(&record).await.unwrap().data, "01");
 }

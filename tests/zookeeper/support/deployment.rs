@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 use oncegate::domain::{IdempotencyKey, KeyFormat, KeyId, KeyRules, Scope, ScopeRule, ScopeSource};
 
 use super::{Ensemble, Link, Node, Peer};
-use crate::shared::{Gateway, Home, Request};
+use crate::shared::{Gateway, Home};
 
 /// A root, and what all gateways on it are configured to.
 pub(crate) struct Deployment {
@@ -99,25 +99,25 @@ impl Deployment {
         self.plan().via(link).start().await
     }
 
-    /// The node of this request's key.
-    pub(crate) fn path(&self, request: &Request) -> String {
+    /// The node of this key of `alice`.
+    pub(crate) fn path(&self, key: &str) -> String {
         let scope = HeaderName::from_static("x-api-key");
-        let key = HeaderName::from_static("idempotency-key");
+        let name = HeaderName::from_static("idempotency-key");
         let headers = HeaderMap::from_iter([
             (scope.clone(), "alice-secret".parse().unwrap()),
-            (key.clone(), request.key().parse().unwrap()),
+            (name.clone(), key.parse().unwrap()),
         ]);
         let rule = ScopeRule { source: ScopeSource::Headers(vec![scope]), anonymous: false };
         let scope = Scope::read(&headers, &rule).unwrap();
         let rules = KeyRules { max_length: 255, format: KeyFormat::Any };
-        let key = IdempotencyKey::read(&headers, &key, rules).unwrap().unwrap();
+        let key = IdempotencyKey::read(&headers, &name, rules).unwrap().unwrap();
         let id = KeyId::new(None, "charges", &scope, &key).to_string();
         format!("{}/{}/{id}", self.root, &id[..2])
     }
 
     /// The node of what is stored for it.
-    pub(crate) fn record(&self, request: &Request) -> String {
-        format!("{}/record", self.path(request))
+    pub(crate) fn record(&self, key: &str) -> String {
+        format!("{}/record", self.path(key))
     }
 
     /// The nodes of keys and all below them: what was made at start is left out.

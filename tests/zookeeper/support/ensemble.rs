@@ -35,6 +35,7 @@ enum Turn {
     /// Servers that only this test has, in a folder that ends with it.
     Own {
         _folder: TempDir,
+        _guard: MutexGuard<'static, ()>,
     },
 }
 

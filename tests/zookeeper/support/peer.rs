@@ -83,6 +83,12 @@ impl Peer {
         Ok(Node::read(&node))
     }
 
+    /// What this client's server has, which may be old.
+    pub(crate) async fn look(&mut self, path: &str) -> Result<Node, String> {
+        let node = self.call(json!({ "do": "look", "path": path })).await?;
+        Ok(Node::read(&node))
+    }
+
     /// `data` is hexadecimal.
     pub(crate) async fn set(&mut self, path: &str, data: &str) {
         self.call(json!({ "do": "set", "path": path, "data": data })).await.unwrap();
