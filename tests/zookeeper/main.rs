@@ -13,6 +13,7 @@ mod observed;
 mod partition;
 mod peers;
 mod records;
+mod security;
 mod servers;
 mod session;
 mod start;

@@ -2,7 +2,7 @@
 
 use crate::{
     shared::{Client, Upstream, post, soon},
-    support::{Deployment, Peer},
+    support::{Deployment, Fate, Kind, Link, Peer},
 };
 
 #[tokio::test]
@@ -118,4 +118,34 @@ async fn a_key_node_that_was_reaped_is_made_again() {
 
     assert_eq!(gateway.ask(&key).await.status, 429);
     assert_eq!(upstream.count(), 2);
+}
+
+#[tokio::test]
+async fn a_key_node_that_vanishes_before_a_waiter_could_queue_is_made_again() {
+    let upstream = Upstream::scripted(|_| {
+        let mut script = vec![crate::shared::Step::Wait];
+        script.extend(crate::shared::answer("429 Slow Down", "", "later"));
+        script
+    });
+    let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway().await, deployment.gateway_via(&link).await);
+    let mut first = Client::connect(holder.address).await;
+    first.send(&post("k")).await;
+    upstream.received(1).await;
+    link.next(Kind::Contend, Fate::RequestHeld);
+    let mut second = Client::connect(other.address).await;
+    second.send(&post("k")).await;
+    link.holds().await;
+    upstream.go();
+    assert_eq!(first.answer().await.status, 429);
+    let mut peer = Peer::of(&deployment.ensemble);
+    assert!(peer.get(&deployment.path("k")).await.is_err(), "the container is gone");
+    link.let_go();
+    upstream.received(2).await;
+    upstream.go();
+
+    assert_eq!(second.answer().await.status, 429);
+    assert_eq!(upstream.count(), 2);
+    assert_eq!(deployment.key_nodes(&mut peer).await.len(), 0);
 }

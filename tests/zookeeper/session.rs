@@ -109,6 +109,64 @@ async fn a_holder_cut_off_from_the_servers_answers_before_they_drop_its_lock() {
     assert_eq!(upstream.count(), 1);
 }
 
+#[tokio::test]
+async fn a_waiter_whose_session_is_lost_is_told_that_the_key_is_in_progress() {
+    let upstream = Upstream::holding();
+    let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway().await, deployment.gateway_via(&link).await);
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    let mut waiter = Client::connect(other.address).await;
+    waiter.send(&post("k")).await;
+    link.passes(Kind::Contend, 1).await;
+    link.stall();
+
+    let answer = waiter.answer().await;
+    assert_eq!((answer.status, answer.code()), (503, "session-lost".into()));
+    assert_eq!(answer.json()["outcome"], "in_progress");
+    upstream.go();
+    assert_eq!(client.answer().await.status, 201);
+    assert_eq!(upstream.count(), 1);
+}
+
+// R13
+#[tokio::test]
+async fn with_settle_the_answer_of_a_lost_session_is_stored_under_the_next() {
+    let upstream = Upstream::holding();
+    let deployment = Deployment::to(upstream.address)
+        .await
+        .rules("in_progress: { wait: 20s }, on_session_loss: settle");
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    let mut peer = Peer::of(&deployment.ensemble);
+    let before = deployment.locks(&mut peer).await;
+    link.stall();
+    let answer = client.answer().await;
+    assert_eq!((answer.status, answer.code()), (503, "session-lost".into()));
+    link.flow();
+    let adopted = async {
+        loop {
+            let locks = deployment.locks(&mut peer).await;
+            if locks.len() == 1 && locks != before {
+                break;
+            }
+        }
+    };
+    soon("the intent to be adopted", adopted).await;
+    let mut retry = Client::connect(other.address).await;
+    retry.send(&post("k")).await;
+    upstream.go();
+
+    let answer = retry.answer().await;
+    assert_eq!((answer.status, answer.is_replay()), (201, true));
+    assert_eq!(upstream.count(), 1);
+}
+
 // Z24
 #[tokio::test]
 async fn a_cut_shorter_than_the_lease_costs_no_request() {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::{
-    shared::{Refusing, Upstream, post, soon},
+    shared::{Home, Refusing, Upstream, post, run, soon},
     support::Deployment,
 };
 
@@ -74,4 +74,34 @@ async fn a_session_timeout_that_the_servers_change_is_told() {
         })
         .await;
     assert_eq!(gateway.ask(&post("k")).await.status, 201);
+}
+
+#[tokio::test]
+async fn the_doctor_names_every_server_and_the_lease_that_follows() {
+    let upstream = Upstream::start();
+    let deployment = Deployment::to(upstream.address).await;
+    let home = Home::new();
+    std::fs::write(home.file(), deployment.plan().text()).unwrap();
+    let report = run(&["doctor", "--config", home.file().to_str().unwrap()]).await;
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert_eq!(report.status.code(), Some(0), "{text}");
+    for server in deployment.ensemble.servers() {
+        assert!(text.contains(&server.to_string()), "{server}: {text}");
+    }
+    for word in ["leader", "follower", "session", "lease", &deployment.root] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_doctor_fails_when_there_is_no_quorum() {
+    let (upstream, nobody) = (Upstream::start(), Refusing::new());
+    let deployment = Deployment::to(upstream.address).await;
+    let home = Home::new();
+    let plan = deployment.plan().at(&[nobody.address]);
+    std::fs::write(home.file(), plan.text()).unwrap();
+    let report = run(&["doctor", "--config", home.file().to_str().unwrap()]).await;
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert_eq!(report.status.code(), Some(1), "{text}");
+    assert!(text.contains(&nobody.address.to_string()), "{text}");
 }

@@ -21,6 +21,7 @@ pub(crate) struct Deployment {
     limits: &'static str,
     upstream: &'static str,
     ledger: &'static str,
+    zookeeper: String,
 }
 
 /// One gateway before its start.
@@ -28,6 +29,7 @@ pub(crate) struct Plan<'a> {
     deployment: &'a Deployment,
     servers: Vec<SocketAddr>,
     endpoint: SocketAddr,
+    zookeeper: String,
 }
 
 // === impl Deployment ===
@@ -55,6 +57,7 @@ impl Deployment {
             limits: "",
             upstream: "",
             ledger: "",
+            zookeeper: String::new(),
         }
     }
 
@@ -85,10 +88,16 @@ impl Deployment {
         Self { ledger, ..self }
     }
 
+    /// One more line of `ledger.zookeeper`.
+    pub(crate) fn zookeeper(self, line: &str) -> Self {
+        Self { zookeeper: line.into(), ..self }
+    }
+
     /// One more gateway, not yet started.
     pub(crate) fn plan(&self) -> Plan<'_> {
         let servers = self.ensemble.servers().to_vec();
-        Plan { deployment: self, servers, endpoint: self.endpoint }
+        let zookeeper = self.zookeeper.clone();
+        Plan { deployment: self, servers, endpoint: self.endpoint, zookeeper }
     }
 
     pub(crate) async fn gateway(&self) -> Gateway {
@@ -155,6 +164,11 @@ impl Plan<'_> {
         Self { endpoint, ..self }
     }
 
+    /// Has this instead of the deployment's further line of `ledger.zookeeper`.
+    pub(crate) fn zookeeper(self, line: &str) -> Self {
+        Self { zookeeper: line.into(), ..self }
+    }
+
     pub(crate) async fn start(self) -> Gateway {
         let home = Home::new();
         let gateway = home.start_with(&self.text()).await;
@@ -167,7 +181,7 @@ impl Plan<'_> {
         let Deployment { rules, limits, upstream, ledger, .. } = self.deployment;
         let servers: Vec<_> = self.servers.iter().map(|server| format!("'{server}'")).collect();
         let servers = servers.join(", ");
-        let endpoint = self.endpoint;
+        let (endpoint, zookeeper) = (self.endpoint, &self.zookeeper);
         format!(
             "
 listen: {{ address: '127.0.0.1:0' }}
@@ -181,6 +195,7 @@ ledger:
     session_timeout: {session_timeout}
     tick_time: 500ms
     sessions: {sessions}
+    {zookeeper}
   {ledger}
 limits: {{ {limits} }}
 upstreams:
