@@ -7,6 +7,7 @@ mod gate;
 mod hold;
 #[cfg(test)]
 pub mod suite;
+pub mod zookeeper;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 

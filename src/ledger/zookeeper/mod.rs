@@ -1,0 +1,164 @@
+//! The ledger of any number of gateways: locks and records in a ZooKeeper ensemble.
+//!
+//! Every change of a key is one transaction that names a lock node of ours, so a session that is
+//! over cannot change anything. What a gateway *believes* to hold is bounded by the lease of its
+//! session, which ends before the servers can have let anyone else in. Each attempt is a task of
+//! its own from before its first request is sent until its fate is known: callers only watch.
+
+mod begin;
+mod client;
+mod contend;
+mod core;
+mod fault;
+mod held;
+mod judge;
+mod lease;
+mod lock;
+mod paths;
+mod prepare;
+mod reconcile;
+mod session;
+mod sessions;
+mod settings;
+mod stored;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod time;
+mod turns;
+mod undo;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use zookeeper_client::Error;
+
+pub use self::settings::{Auth, Settings, Sweep};
+use self::{
+    core::Core,
+    fault::{Fault, Refusal},
+    paths::Layout,
+};
+use super::{Begin, Begun, BoxFuture, Ledger, LedgerError};
+
+/// A ledger in an ensemble. See the [module docs](self).
+///
+/// Dropping it ends its sessions without waiting; [`close`](Ledger::close) tells when that is
+/// done.
+#[derive(Debug)]
+pub struct ZooKeeper {
+    core: Arc<Core>,
+    /// Sessions have threads of their own: a busy gateway must not starve their heartbeats.
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("no server of the ensemble gives a session ({0})")]
+    Connect(Error),
+    #[error("the ensemble does not accept ledger.zookeeper.auth")]
+    Auth,
+    #[error(
+        "the servers give sessions of {negotiated:?}, too short for a lease with a tick time of \
+         {tick:?}; raise ledger.zookeeper.session_timeout, or the servers' maxSessionTimeout"
+    )]
+    NoLease { negotiated: Duration, tick: Duration },
+    #[error("ledger.zookeeper.root {root} cannot be used: {reason}")]
+    Root { root: String, reason: String, is_final: bool },
+    #[error("could not start the sessions' threads")]
+    Threads(#[source] std::io::Error),
+}
+
+// === impl ZooKeeper ===
+
+impl ZooKeeper {
+    /// Waits up to `settings.timeout` for the first session. Without one it goes on trying, and
+    /// is unavailable until then.
+    ///
+    /// # Errors
+    ///
+    /// What no waiting mends: refused credentials, a root without permission, sessions too short
+    /// for a lease.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime: attempts run on the one that opens the ledger.
+    pub async fn open(settings: Settings) -> Result<Self, Arc<OpenError>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("zookeeper")
+            .enable_all()
+            .build()
+            .map_err(|source| Arc::new(OpenError::Threads(source)))?;
+        let patience = settings.timeout;
+        let core = Core::new(settings);
+        core.sessions.start(runtime.handle());
+        reconcile::start(&core, runtime.handle());
+        sweep::start(&core, runtime.handle());
+        let ledger = Self { core, runtime: Some(runtime) };
+        match timeout(patience, ledger.core.sessions.first()).await {
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(())) | Err(_) => Ok(ledger),
+        }
+    }
+}
+
+#[cfg(test)]
+impl ZooKeeper {
+    /// As `kill -9`: no end is stored any more. The servers end the sessions at once, so that a
+    /// test need not wait for their timeouts.
+    async fn kill(&self) {
+        let sessions = self.core.sessions.all();
+        self.core.stop();
+        for session in sessions {
+            if let Some(mut watcher) = session.client.close() {
+                watcher.changed().await;
+            }
+        }
+    }
+}
+
+impl Ledger for ZooKeeper {
+    fn begin(&self, begin: Begin) -> BoxFuture<'_, Result<Begun, LedgerError>> {
+        Box::pin(begin::begin(&self.core, begin))
+    }
+
+    fn health(&self) -> Result<(), LedgerError> {
+        self.core.health()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.core.close())
+    }
+}
+
+impl Drop for ZooKeeper {
+    fn drop(&mut self) {
+        self.core.stop();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+// === impl OpenError ===
+
+impl OpenError {
+    fn root(layout: &Layout, fault: Fault) -> Self {
+        let is_final = matches!(
+            fault.refusal(),
+            Some(Refusal::Other(Error::NoAuth | Error::InvalidAcl | Error::NotReadOnly))
+        );
+        Self::Root { root: layout.root().to_owned(), reason: fault.to_string(), is_final }
+    }
+
+    /// Whether waiting mends nothing.
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Auth | Self::NoLease { .. } | Self::Threads(_) => true,
+            Self::Root { is_final, .. } => *is_final,
+            Self::Connect(_) => false,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The ledger over a real ensemble.
+//!
+//! `ONCEGATE_TEST_ZK` names its servers; `tests/run.sh` starts one and sets it.
+
+mod contract;
+mod harness;
