@@ -8,18 +8,19 @@
 //! | floor | room          | knows                                        | does not know             |
 //! |-------|---------------|----------------------------------------------|---------------------------|
 //! | 1     | [`cli`]       | arguments, exit codes                        | how anything works        |
-//! | 1     | [`demo`]      | the sample payment API and its tour          | how anything works        |
-//! | 2     | [`app`]       | what is started, reloaded, drained, stopped  | HTTP                      |
-//! | 3     | [`server`]    | listeners, connections, what HTTP refuses    | which ledger is behind    |
-//! | 3     | [`admin`]     | probes, the metrics endpoint                 | which ledger is behind    |
-//! | 3     | [`config`]    | the file, its lines, its mistakes            | which ledger is behind    |
-//! | 4     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
-//! | 5     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
-//! | 6     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
-//! | 7     | [`telemetry`] | the name of every metric and log event       | who counts                |
-//! | 8     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
+//! | 2     | [`demo`]      | the sample payment API and its tour          | how anything works        |
+//! | 3     | [`app`]       | what is started, reloaded, drained, stopped  | HTTP                      |
+//! | 4     | [`server`]    | listeners, connections, what HTTP refuses    | which ledger is behind    |
+//! | 4     | [`admin`]     | probes, the metrics endpoint                 | which ledger is behind    |
+//! | 4     | [`config`]    | the file, its lines, its mistakes            | which ledger is behind    |
+//! | 5     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
+//! | 6     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
+//! | 7     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
+//! | 8     | [`telemetry`] | the name of every metric and log event       | who counts                |
+//! | 9     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
 
 pub mod cli;
+
 pub mod demo;
 
 pub mod app;

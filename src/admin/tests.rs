@@ -1,3 +1,5 @@
+//! Probes, metrics and the listener as an operator meets them.
+
 use std::{sync::Arc, time::Duration};
 
 use axum::body::Body;

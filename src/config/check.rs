@@ -224,7 +224,7 @@ impl Checker<'_> {
             Shape::Flag if matches!(value, "true" | "false") => Ok(()),
             Shape::Flag => Err((format!("{shown} is not a truth value"), shape.form())),
             Shape::Text(_) if value.trim().is_empty() => Err(("is empty".to_owned(), shape.form())),
-            Shape::Secret if value.len() < 8 => Err(("is too short".to_owned(), shape.form())),
+            Shape::Secret if value.is_empty() => Err(("is empty".to_owned(), shape.form())),
             Shape::Secret if !value.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 Err(("holds a space or a character that is not ASCII".to_owned(), shape.form()))
             }

@@ -93,7 +93,7 @@ impl Shape {
             Self::Flag => "write `true` or `false`".to_owned(),
             Self::Text(text) => text.form.to_owned(),
             Self::Secret => {
-                "give it at least 8 visible ASCII characters, best through `${NAME}`".to_owned()
+                "write visible ASCII characters, best 16 or more and through `${NAME}`".to_owned()
             }
             Self::OneOf(words) => format!("write {}", one_of(words, "or")),
             Self::Section(fields) => {

@@ -10,11 +10,14 @@ use super::{
     source::{Source, Span},
     tree::{Kind, Node},
 };
-use crate::domain::ScopeSource;
+use crate::domain::{ScopeSource, Secret};
 
 /// Beyond it, a caller's own time limit is over first.
 const LONG_REQUEST: Duration = Duration::from_mins(10);
 const LONG_WAIT: Duration = Duration::from_secs(80);
+
+/// A shorter secret can be guessed by who sees what was made with it.
+const LONG_SECRET: usize = 16;
 
 /// Collects warnings with the places of their fields.
 struct Warnings<'a> {
@@ -26,6 +29,8 @@ struct Warnings<'a> {
 /// In the order of the file.
 pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> {
     let mut warnings = Warnings { tree, source, found: Vec::new() };
+    warnings.secret(&["key_secret"], config.key_secret.as_ref());
+    warnings.secret(&["admin", "token"], config.admin.token.as_ref());
     warnings.ledger(config);
     warnings.upstreams(config);
     for (index, route) in config.routes.iter().enumerate() {
@@ -52,6 +57,12 @@ impl Warnings<'_> {
             _ => path.join("."),
         };
         self.found.push(Warning::new(self.source, span, &field, text.to_owned()));
+    }
+
+    fn secret(&mut self, path: &[&str], secret: Option<&Secret>) {
+        if secret.is_some_and(|secret| secret.expose().len() < LONG_SECRET) {
+            self.warn(path, "a secret under 16 characters can be guessed; write a longer one");
+        }
     }
 
     fn ledger(&mut self, config: &Config) {

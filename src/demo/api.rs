@@ -18,8 +18,8 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
-    extract::State,
+    Router,
+    extract::{Path, State},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -58,6 +58,7 @@ struct Broken(Option<Bytes>);
 pub(super) async fn serve(listener: TcpListener) {
     let router = Router::new()
         .route("/v1/charges", post(charge).get(list))
+        .route("/v1/charges/{id}", get(show))
         .route("/executions", get(count))
         .with_state(Charges::default());
     if let Err(error) = axum::serve(listener, router).await {
@@ -77,20 +78,34 @@ async fn charge(State(charges): State<Charges>, headers: HeaderMap, body: Bytes)
     let charge = charges.execute(order, &headers);
     match told {
         "slow" => sleep(SLOW).await,
-        "fail" => return (StatusCode::INTERNAL_SERVER_ERROR, Json(charge)).into_response(),
+        "fail" => return (StatusCode::INTERNAL_SERVER_ERROR, json(&charge)).into_response(),
         "cut" => return cut(),
         _ => {}
     }
     let location = format!("/v1/charges/{}", charge.id);
-    (StatusCode::CREATED, [(header::LOCATION, location)], Json(charge)).into_response()
+    (StatusCode::CREATED, [(header::LOCATION, location)], json(&charge)).into_response()
 }
 
-async fn list(State(charges): State<Charges>) -> Json<Vec<Charge>> {
-    Json(charges.all())
+async fn list(State(charges): State<Charges>) -> Response {
+    json(&charges.all())
+}
+
+async fn show(State(charges): State<Charges>, Path(id): Path<String>) -> Response {
+    match charges.all().into_iter().find(|charge| charge.id == id) {
+        Some(charge) => json(&charge),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 async fn count(State(charges): State<Charges>) -> String {
     format!("{}\n", charges.all().len())
+}
+
+/// JSON that ends its line, since it is read in a terminal.
+fn json(value: &impl Serialize) -> Response {
+    let mut body = serde_json::to_string(value).expect("plain structs are always JSON");
+    body.push('\n');
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// An answer that breaks off after its first bytes.

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     app::{self, Program, RunError},
-    config::{self, Config},
+    config::{self, Config, Endpoint, LedgerKind, Storage},
 };
 
 /// Where the demo listens. Port 0 picks a free one.
@@ -36,8 +36,8 @@ pub enum DemoError {
     Gateway(#[from] RunError),
 }
 
-/// A whole configuration file but for its addresses, which the names in braces stand for.
-const CONFIG: &str = include_str!("demo.yaml");
+/// The file to start from, so that what the demo shows is what the file does.
+const CONFIG: &str = include_str!("../../config/demo.yaml");
 
 /// Runs until it is told to stop; `print` gets the tour once everything listens.
 pub async fn run(settings: Settings, print: impl FnOnce(String)) -> Result<(), DemoError> {
@@ -53,13 +53,22 @@ pub async fn run(settings: Settings, print: impl FnOnce(String)) -> Result<(), D
 }
 
 fn configuration(settings: Settings, api: SocketAddr) -> Config {
-    let text = CONFIG
-        .replace("{listen}", &settings.listen.to_string())
-        .replace("{admin}", &settings.admin.to_string())
-        .replace("{api}", &api.to_string());
     let environment = std::collections::BTreeMap::<String, String>::new();
-    let loaded = config::parse("demo.yaml", text.as_bytes(), &environment);
-    loaded.expect("the built-in file is valid, as its test shows").config
+    let loaded = config::parse("demo.yaml", CONFIG.as_bytes(), &environment);
+    let mut config = loaded.expect("the built-in file is valid, as its test shows").config;
+    config.listen.address = settings.listen;
+    config.admin.address = settings.admin;
+    // A demo leaves no file behind, and its log does not hide its tour.
+    config.ledger.kind = LedgerKind::Embedded(Storage::Memory);
+    config.log.level = tracing::Level::WARN;
+    for upstream in &mut config.upstreams {
+        upstream.endpoints = vec![Endpoint {
+            host: api.ip().to_string(),
+            port: api.port(),
+            authority: api.to_string(),
+        }];
+    }
+    config
 }
 
 #[cfg(test)]
@@ -74,5 +83,6 @@ mod tests {
             ([127, 0, 0, 1], 9).into(),
         );
         assert_eq!(config.routes.len(), 2);
+        assert_eq!(config.ledger.kind, LedgerKind::Embedded(Storage::Memory));
     }
 }

@@ -29,7 +29,7 @@ Open a second terminal and paste.
 
 4. Twenty at once: one execution more, twenty times the same answer.
 
-   seq 20 | xargs -P 20 -I{} curl -s http://{gateway}/v1/charges -H 'X-Api-Key: shop-1' -H 'Idempotency-Key: order-4' -H 'X-Demo: slow' -d '{"amount": 4, "currency": "eur"}' -w '\n'
+   seq 20 | xargs -P 20 -I{} curl -s http://{gateway}/v1/charges -H 'X-Api-Key: shop-1' -H 'Idempotency-Key: order-4' -H 'X-Demo: slow' -d '{"amount": 4, "currency": "eur"}'
    curl -s http://{api}/executions
 
 5. The client gives up after one second; the charge goes on, and the retry gets its answer:

@@ -69,10 +69,11 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
             Kind::Whole(bytes) => SizeHint::with_exact(length(bytes)),
             Kind::Live { first, rest } => {
                 let mut hint = rest.size_hint();
-                hint.set_lower(hint.lower().saturating_add(length(first)));
+                // The upper bound first: a lower one above it is a panic.
                 if let Some(upper) = hint.upper() {
                     hint.set_upper(upper.saturating_add(length(first)));
                 }
+                hint.set_lower(hint.lower().saturating_add(length(first)));
                 hint
             }
         }

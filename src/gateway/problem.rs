@@ -158,7 +158,11 @@ impl Problem {
                 new_key_safe,
             }),
         };
-        serde_json::to_vec(&document).expect("strings, numbers and booleans are always JSON")
+        let mut text =
+            serde_json::to_vec(&document).expect("strings, numbers and booleans are always JSON");
+        // Problems are read in terminals.
+        text.push(b'\n');
+        text
     }
 }
 

@@ -274,10 +274,15 @@ fn unkeyed(error: UpstreamError) -> Problem {
             (Code::UpstreamInterrupted, "The connection broke or the answer was not whole.")
         }
         UpstreamError::TimedOut => (Code::UpstreamTimeout, "The upstream did not answer in time."),
-        UpstreamError::RequestBody(cause) if cause.is::<TooSlow>() => {
+        UpstreamError::RequestBody(cause) if is_too_slow(&*cause) => {
             (Code::RequestTimeout, "The body paused for too long.")
         }
         UpstreamError::RequestBody(_) => (Code::BadRequest, "The body broke off or is malformed."),
     };
     Problem::new(code, Known::NotSent, detail).without_key()
+}
+
+/// Looks through the whole chain: the client that sent the body wraps its error.
+fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<TooSlow>() || error.source().is_some_and(is_too_slow)
 }

@@ -1,3 +1,5 @@
+//! Logs and metrics are outputs, and are held to their documentation.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, Write},

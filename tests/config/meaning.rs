@@ -153,6 +153,7 @@ fn prefixes_cover_whole_segments() {
     assert!(!charges.covers(&matching("/v1", "")));
     assert!(charges.overlaps(&matching("/v1", "")));
     assert!(matching("/", "").covers(&charges));
+    assert_eq!(matching("/v1/charges/", ""), charges, "a slash at the end says nothing more");
 
     let post = matching("/v1/charges", ", methods: [POST]");
     assert!(charges.covers(&post) && !post.covers(&charges) && post.overlaps(&charges));

@@ -90,15 +90,18 @@ fn read_host_match(value: &Value<'_>) -> Option<String> {
 /// The prefix in the form in which paths are compared, so that none can be written that no
 /// request ever has.
 fn read_prefix(value: &Value<'_>) -> Option<String> {
-    let text = value.text()?;
+    let written = value.text()?;
+    // Whole segments are matched, so a slash at the end says nothing more.
+    let text = match written.strip_suffix('/') {
+        Some("") | None => written,
+        Some(without) => without,
+    };
     let wrong = if !text.starts_with('/') {
         ("does not start with a slash", "write a path like `/v1/charges`, or `/` for all")
     } else if text == "/" {
         return Some(text.to_owned());
     } else if text.contains(['?', '#']) {
         ("has a query or a fragment", "write the path only")
-    } else if text.ends_with('/') {
-        ("ends with a slash", "leave it out: whole segments are matched")
     } else if text.split('/').skip(1).any(|segment| matches!(segment, "" | "." | "..")) {
         ("has an empty or a dot segment", "write the path that a request has in the end")
     } else if text.bytes().any(|byte| !byte.is_ascii_graphic()) {

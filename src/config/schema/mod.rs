@@ -77,7 +77,7 @@ fn shape(shape: &Shape) -> Value {
         Shape::Number(measure, _) => text(measure.pattern()),
         Shape::Flag => json!({ "anyOf": [{ "type": "boolean" }, text("true|false")] }),
         Shape::Text(shape) => text(shape.pattern),
-        Shape::Secret => text("[!-~]{8,}"),
+        Shape::Secret => text("[!-~]+"),
         Shape::OneOf(words) => json!({ "anyOf": [{ "enum": words }, reference()] }),
         Shape::Section(fields) => Value::Object(section(fields)),
         Shape::List(item) => json!({ "type": "array", "items": self::shape(item) }),

@@ -35,6 +35,21 @@ pub struct Scope([u8; 32]);
 #[error("the header {0} is missing")]
 pub struct ScopeMissing(pub HeaderName);
 
+// === impl ScopeRule ===
+
+impl ScopeRule {
+    /// Callers are told apart by all of these headers, and a request that lacks one is refused.
+    ///
+    /// # Panics
+    ///
+    /// Without a name: then all callers would be one.
+    pub fn headers(names: impl IntoIterator<Item = HeaderName>) -> Self {
+        let names = Vec::from_iter(names);
+        assert!(!names.is_empty(), "a scope needs a header");
+        Self { source: ScopeSource::Headers(names), anonymous: false }
+    }
+}
+
 // === impl Scope ===
 
 impl Scope {

@@ -60,7 +60,7 @@ where
         Captured::Whole(bytes) => (StoredBody::Kept(bytes.clone()), ResponseBody::whole(bytes)),
         Captured::Larger(first, rest) => (StoredBody::TooLarge, ResponseBody::resumed(first, rest)),
     };
-    let stored = StoredResponse { status: parts.status, headers: kept, body: stored };
+    let stored = StoredResponse { status: parts.status, headers: kept, body: stored }.compact();
     Execution::Answered { stored, disposition, live: Response::from_parts(parts, live) }
 }
 

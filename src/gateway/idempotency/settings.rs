@@ -3,14 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, Method};
+use uuid::Uuid;
 
 use crate::{
-    arbiter::{Arbiter, Permits, Policy, Responses},
-    domain::{BodyMode, KeyFormat, KeyRules, Recipe, Retention, ScopeRule, Secret},
+    arbiter::{self, Arbiter, Permits, Policy, Responses},
+    domain::{BodyMode, Clock, KeyFormat, KeyRules, Recipe, Retention, ScopeRule, Secret},
     gateway::Budget,
-    ledger::Takeover,
+    ledger::{Ledger, Takeover},
     telemetry::{KeyNaming, RouteMetrics},
 };
+
+const MIB: u64 = 1024 * 1024;
 
 /// What all routes of a gateway share.
 #[derive(Clone, Debug)]
@@ -71,6 +74,24 @@ pub enum OpensGate {
     /// The wrapped service, through the [`Gate`](crate::ledger::Gate) among the request's
     /// extensions. It may then tell "not sent" from "unknown" to the byte.
     Service,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Around `ledger`, with the limits that the configuration file has by default. The fields
+    /// are there to be set.
+    pub fn new(ledger: Arc<dyn Ledger>) -> Self {
+        let limits = arbiter::Limits { max_waiters_per_key: 100, replay_cache: 64 * MIB };
+        Self {
+            arbiter: Arbiter::new(ledger, limits, Clock::system()),
+            permits: Permits::new(10_000, 1_000),
+            budget: Budget::new(512 * MIB),
+            gateway: Uuid::new_v4().to_string().into(),
+            secret: None,
+            key_naming: KeyNaming::default(),
+        }
+    }
 }
 
 // === impl Settings ===

@@ -59,6 +59,13 @@ impl Operation {
         }
     }
 
+    pub(super) fn is_end(&self) -> bool {
+        match &self.answer {
+            Answer::Begin { .. } => false,
+            Answer::End { .. } => true,
+        }
+    }
+
     /// The change is durable.
     pub(super) fn complete(self, core: &Arc<Core>) {
         match self.answer {

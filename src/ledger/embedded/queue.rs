@@ -97,6 +97,10 @@ impl Queue {
         }
     }
 
+    pub(super) fn is_closing(&self) -> bool {
+        self.state().stage != Stage::Open
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.state().operations.len()
     }

@@ -31,6 +31,29 @@ pub struct Sweep {
     pub pause: Duration,
 }
 
+// === impl Settings ===
+
+impl Settings {
+    /// Everything is kept in the file at `path`, with the defaults of the configuration file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::new(Durability::Fsync { path: path.into() })
+    }
+
+    /// Nothing outlives the process: for demos and tests.
+    pub fn memory() -> Self {
+        Self::new(Durability::Memory)
+    }
+
+    fn new(durability: Durability) -> Self {
+        Self {
+            durability,
+            timeout: Duration::from_secs(5),
+            clock: Clock::system(),
+            sweep: Sweep::default(),
+        }
+    }
+}
+
 // === impl Sweep ===
 
 impl Default for Sweep {

@@ -53,6 +53,13 @@ fn write(
             thread::park_timeout(backoff);
             backoff = (backoff * 2).min(LONGEST_BACKOFF);
             operations.append(&mut queue.drain());
+            if queue.is_closing() {
+                // Only ends are worth waiting for. An intent that is left behind is unknown.
+                operations.retain(Operation::is_end);
+                if operations.is_empty() {
+                    return;
+                }
+            }
             if let Err(error) = core.store.reopen() {
                 operations.retain(Operation::is_wanted);
                 trouble = Some(error);

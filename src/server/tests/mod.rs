@@ -1,3 +1,5 @@
+//! The listener over real sockets: what it serves, refuses and cuts off.
+
 mod deadlines;
 mod drain;
 mod protocol;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     domain::{Clock, FencingToken, KeyId},
     ledger::{
-        Begun, Effect, EndError, Ledger, LedgerError,
+        Begin, Begun, Effect, EndError, Ledger, LedgerError,
         embedded::{
             Durability, Embedded,
             store::{Change, Kind, Place},
@@ -29,6 +29,21 @@ fn impatient(disk: &Disk) -> Arc<dyn Ledger> {
     Arc::new(Embedded::in_file(&settings, disk.opener()).unwrap())
 }
 
+/// An impatient ledger may refuse even on a sound disk, if the machine is busy.
+async fn sooner_or_later(ledger: &Arc<dyn Ledger>, request: Begin) -> Begun {
+    loop {
+        match ledger.begin(request.clone()).await {
+            Ok(begun) => return begun,
+            Err(LedgerError::Unavailable { .. }) => {}
+            Err(
+                error @ (LedgerError::SessionLost
+                | LedgerError::RecordUnreadable { .. }
+                | LedgerError::Overloaded { .. }),
+            ) => panic!("{error}"),
+        }
+    }
+}
+
 fn healthy(disk: &Disk) -> Arc<dyn Ledger> {
     on_disk(disk, &Clock::by_hand(START).0)
 }
@@ -44,16 +59,12 @@ async fn a_full_disk_refuses_until_there_is_room_again() {
 
     assert!(matches!(refused, LedgerError::Unavailable { .. }), "{refused:?}");
     assert!(started.elapsed() >= SHORT);
-    assert!(ledger.health().is_err());
+    while ledger.health().is_ok() {
+        tokio::task::yield_now().await;
+    }
     disk.fail(false);
     // Nothing of the refused one is left.
-    let hold = loop {
-        match ledger.begin(request(1)).await {
-            Ok(begun) => break owner(begun),
-            Err(LedgerError::Unavailable { .. }) => {}
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let hold = owner(sooner_or_later(&ledger, request(1)).await);
     assert_eq!(hold.attempt(), 1);
     assert!(ledger.health().is_ok());
     hold.release().await.unwrap();
@@ -63,18 +74,43 @@ async fn a_full_disk_refuses_until_there_is_room_again() {
 async fn an_answer_that_cannot_be_stored_is_stored_later() {
     let disk = Disk::default();
     let ledger = impatient(&disk);
-    let hold = executing(&ledger, request(1)).await;
+    let hold = owner(sooner_or_later(&ledger, request(1)).await);
+    hold.gate().open().unwrap();
     disk.fail(true);
 
     let error = hold.commit(answer("receipt")).await.unwrap_err();
 
     assert!(matches!(error, EndError::NotStored { .. }));
     assert_eq!(error.effect(), Effect::Possible);
-    assert!(matches!(begin(&ledger, request(1)).await, Begun::InProgress));
+    assert!(matches!(sooner_or_later(&ledger, request(1)).await, Begun::InProgress));
     disk.fail(false);
-    completed(begin(&ledger, patient(1)).await);
+    completed(sooner_or_later(&ledger, patient(1)).await);
     let reopened = healthy(&disk.cut(|| false));
     completed(begin(&reopened, request(1)).await);
+}
+
+#[tokio::test]
+async fn closing_on_a_broken_disk_waits_for_ends_only() {
+    let disk = Disk::default();
+    let ledger = impatient(&disk);
+    let hold = owner(sooner_or_later(&ledger, request(1)).await);
+    hold.gate().open().unwrap();
+    disk.fail(true);
+    ledger.begin(request(2)).await.unwrap_err();
+    let error = hold.commit(answer("receipt")).await.unwrap_err();
+    assert!(matches!(error, EndError::NotStored { .. }));
+
+    let mut closed = tokio_test::task::spawn(ledger.close());
+    tokio_test::assert_pending!(closed.poll());
+    disk.fail(false);
+    closed.await;
+    completed(begin(&healthy(&disk.kill()), request(1)).await);
+
+    let disk = Disk::default();
+    let ledger = impatient(&disk);
+    disk.fail(true);
+    ledger.begin(request(2)).await.unwrap_err();
+    ledger.close().await;
 }
 
 // R28
