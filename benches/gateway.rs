@@ -169,6 +169,7 @@ fn call(parts: &Parts, settings: &Settings, permits: &Permits) -> Call {
             request_id: "0192e4a6-5bd4-7c3e-8f9a-1b2c3d4e5f60".into(),
         },
         policy: Arc::clone(&settings.policy),
+        wait_until: settings.wait.map(|wait| tokio::time::Instant::now() + wait),
         permit: permits.take(Some(scope)).unwrap(),
         idempotency_key: key,
         key_naming: KeyNaming::Plain,

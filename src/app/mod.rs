@@ -2,6 +2,7 @@
 
 mod build;
 mod housekeeping;
+mod ledger;
 mod run;
 mod signals;
 

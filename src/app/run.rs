@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::{
     Addresses, build,
     housekeeping::Housekeeping,
+    ledger::{self, OpenError, Opened},
     signals::{Request, Signals},
 };
 use crate::{
@@ -19,10 +20,6 @@ use crate::{
     config::{self, Config, ProcessEnvironment, Warning},
     domain::Clock,
     gateway::{Gateway, idempotency::Shared, proxy::Upstream},
-    ledger::{
-        Ledger,
-        embedded::{Embedded, OpenError},
-    },
     server::Server,
     telemetry::{self, ReloadResult},
 };
@@ -83,20 +80,17 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         address: config.listen.address,
         source,
     })?;
-    let ledger = open_ledger(&config).await?;
-    let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
+    let gateway_id = gateway_id(&config);
+    let Opened { ledger, embedded } = ledger::open(&config, &gateway_id).await?;
+    let readiness = Readiness::new(Arc::clone(&ledger));
     let admin = Admin::bind(config.admin.address, readiness.clone(), metrics.clone()).await;
     let admin = admin.map_err(|source| RunError::Listen {
         what: "admin.address",
         address: config.admin.address,
         source,
     })?;
-    let arbiter = Arbiter::new(
-        Arc::clone(&ledger) as Arc<dyn Ledger>,
-        build::arbiter_limits(&config),
-        Clock::system(),
-    );
-    let gateway_id = gateway_id(&config);
+    let arbiter =
+        Arbiter::new(Arc::clone(&ledger), build::arbiter_limits(&config), Clock::system());
     let shared = build::shared(&config, arbiter.clone(), gateway_id);
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
@@ -106,7 +100,7 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         metrics,
         arbiter: arbiter.clone(),
         budget: shared.budget.clone(),
-        ledger: Arc::clone(&ledger),
+        embedded,
     };
     let background =
         [tokio::spawn(housekeeping.run()), tokio::spawn(admin.serve(std::future::pending()))];
@@ -167,16 +161,6 @@ async fn drain(
     let attempts = arbiter.abort();
     tracing::warn!(attempts, "drain is over: what was in flight is aborted");
     finished.await;
-}
-
-async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, OpenError> {
-    let settings = build::ledger(config);
-    // Opening a file blocks, and after a crash for a while.
-    let opened = tokio::task::spawn_blocking(move || Embedded::open(&settings)).await;
-    match opened {
-        Ok(opened) => opened.map(Arc::new),
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
 }
 
 /// The configured id with a random suffix: two starts are two gateways.

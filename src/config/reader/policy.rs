@@ -45,7 +45,7 @@ pub(super) fn read_on_session_loss(
         );
     } else {
         field.mistake(
-            "the embedded ledger has no session to lose, and the ZooKeeper ledger is not built yet",
+            "leaving a call to finish after its session was lost is not built yet",
             "write `abort`, or leave it out",
         );
     }

@@ -180,6 +180,7 @@ impl HeldKey {
     fn stamped(&self, record: &Record, stat: Option<Stat>) -> Record {
         let mut record = record.clone();
         if let Some(stat) = stat {
+            self.core.time().observe(stat.mtime);
             record.completed_at = self.core.time().at(stat.mtime);
             record.expires_at = record.completed_at.after(self.intent.retention.completed);
         }

@@ -70,6 +70,12 @@ pub enum OpenError {
     Threads(#[source] std::io::Error),
 }
 
+/// What is left of a lease just before a heartbeat is acknowledged; zero if such a session could
+/// not keep one.
+pub fn lease(session_timeout: Duration, tick_time: Duration) -> Duration {
+    lease::Terms { timeout: session_timeout, tick: tick_time }.shortest_lease()
+}
+
 // === impl ZooKeeper ===
 
 impl ZooKeeper {

@@ -42,8 +42,7 @@ impl ServerTime {
     /// Behind the servers by no more than the time between a write and its acknowledgement.
     pub(super) fn now(&self) -> Timestamp {
         let state = self.lock();
-        let now = self.real(&state);
-        state.shown(now)
+        state.now(self.real(&state))
     }
 
     /// What a server's stamp says.
@@ -66,11 +65,10 @@ impl ServerTime {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// From now on, by this machine's clock, which a test's servers share.
     #[cfg(test)]
     pub(super) fn pass(&self, duration: Duration) {
-        let mut state = self.lock();
-        let now = self.real(&state);
-        state.passed.push((now, duration));
+        self.lock().passed.push((self.clock.wall(), duration));
     }
 
     #[cfg(test)]
@@ -86,14 +84,24 @@ impl ServerTime {
 
 // === impl State ===
 
+#[cfg(not(test))]
+#[expect(clippy::unused_self, reason = "only tests let time pass")]
 impl State {
-    #[cfg(not(test))]
-    #[expect(clippy::unused_self, reason = "only tests let time pass")]
-    fn shown(&self, real: Timestamp) -> Timestamp {
+    fn now(&self, real: Timestamp) -> Timestamp {
         real
     }
 
-    #[cfg(test)]
+    fn shown(&self, real: Timestamp) -> Timestamp {
+        real
+    }
+}
+
+#[cfg(test)]
+impl State {
+    fn now(&self, real: Timestamp) -> Timestamp {
+        self.passed.iter().fold(real, |now, (_, duration)| now.after(*duration))
+    }
+
     fn shown(&self, real: Timestamp) -> Timestamp {
         let passed = self.passed.iter().filter(|(at, _)| *at <= real);
         passed.fold(real, |shown, (_, duration)| shown.after(*duration))
