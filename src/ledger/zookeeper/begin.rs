@@ -58,8 +58,7 @@ pub(super) async fn begin(core: &Arc<Core>, request: Begin) -> Result<Begun, Led
         let paths = task.layout.key(&request.key);
         let patience = Instant::now() + task.settings.timeout;
         let (core, request) = (&task, &request);
-        let seeker =
-            Seeker { core, request, paths: &paths, caller: &mut caller, patience };
+        let seeker = Seeker { core, request, paths: &paths, caller: &mut caller, patience };
         let begun = seeker.seek().await;
         // A hold that nobody takes is dropped here or in the channel, and so releases the key.
         drop(caller.send(begun));
@@ -80,7 +79,8 @@ impl Seeker<'_> {
                 return Err(closed());
             }
             let sessions = &self.core.sessions;
-            let Some(session) = sessions.usable_until(&self.request.key, self.patience).await else {
+            let Some(session) = sessions.usable_until(&self.request.key, self.patience).await
+            else {
                 return Err(self.core.unavailable());
             };
             match self.look(&session).await {

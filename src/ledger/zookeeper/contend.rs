@@ -19,7 +19,10 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, Intent},
-    ledger::{Begun, LedgerError, codec::{Stored, encode_readable_intent}},
+    ledger::{
+        Begun, LedgerError,
+        codec::{Stored, encode_readable_intent},
+    },
 };
 
 /// How a wait for the node before ours ended.

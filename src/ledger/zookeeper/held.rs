@@ -77,8 +77,11 @@ impl HeldKey {
     }
 
     fn record(&self, mut response: StoredResponse) -> Record {
-        let headers: usize =
-            response.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 8).sum();
+        let headers: usize = response
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 8)
+            .sum();
         if let StoredBody::Kept(body) = &response.body
             && body.len() + headers + AROUND > MOST_BYTES
         {
@@ -118,7 +121,10 @@ impl HeldKey {
                     return self.find(change).await;
                 }
                 // The record changed although the lock was ours: an operator forced it.
-                Err(Fault::Refused { index: 1, refusal: Refusal::NoNode | Refusal::BadVersion }) => {
+                Err(Fault::Refused {
+                    index: 1,
+                    refusal: Refusal::NoNode | Refusal::BadVersion,
+                }) => {
                     drop(self.lock.session().client.delete(&self.lock.path).await);
                     return self.find(change).await;
                 }
