@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{Cause, StoredResponse},
-    ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError},
+    ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError, Observer},
     telemetry::{Phase, Transition},
 };
 
@@ -36,14 +36,25 @@ impl Arbiter {
         E: FnOnce(Attempt) -> F + Send + 'static,
         F: Future<Output = Execution<L>> + Send + 'static,
     {
+        let call = Arc::new(call);
         let (verdict, unstored) = match self.begin(&call).await {
             Ok(Begun::Owner(hold)) => {
                 leader.owned(&call.fingerprint);
                 let _in_flight = call.metrics.key_in_flight();
                 let attempt = Some((hold.attempt(), hold.token()));
-                call.log(Transition::Acquired, attempt);
+                let place = hold.place();
+                if place.as_ref().is_some_and(|place| !place.queued) {
+                    call.log(Transition::Created, place.as_ref(), attempt);
+                }
+                call.log(Transition::Acquired, place.as_ref(), attempt);
                 let ended = self.execute(&call, hold, execute).await;
-                call.log(Transition::Released, attempt);
+                let how = match &ended {
+                    (Verdict::Refused(refusal), _) if refusal.is_loss_of_session() => {
+                        Transition::SessionExpired
+                    }
+                    _ => Transition::Released,
+                };
+                call.log(how, place.as_ref(), attempt);
                 ended
             }
             Ok(Begun::Completed(record)) => {
@@ -60,7 +71,7 @@ impl Arbiter {
         drop(tell.send(verdict));
     }
 
-    async fn begin(&self, call: &Call) -> Result<Begun, LedgerError> {
+    async fn begin(&self, call: &Arc<Call>) -> Result<Begun, LedgerError> {
         if self.0.stopping.is_cancelled() {
             return Err(LedgerError::Unavailable {
                 reason: "the gateway stops".to_owned(),
@@ -75,6 +86,7 @@ impl Arbiter {
             retention: call.policy.retention,
             takeover: call.policy.takeover,
             wait_until: call.wait_until,
+            observer: Some(Arc::clone(call) as Arc<dyn Observer>),
         };
         let started = Instant::now();
         let verdict = self.0.ledger.begin(begin).await;

@@ -18,6 +18,25 @@ pub struct Hold {
     held: Option<Box<dyn Held>>,
 }
 
+/// Where a lock is, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockPlace {
+    pub path: Arc<str>,
+    pub session: i64,
+    /// Its node was made before it was known whether it would be the owner's; whoever asked for
+    /// it was told then.
+    pub queued: bool,
+}
+
+/// Is told what happens to a request's lock before it is acquired, from any task.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// A place in the queue was taken.
+    fn queued(&self, place: &LockPlace);
+
+    /// The one before it in the queue changed.
+    fn woken(&self, place: &LockPlace);
+}
+
 /// A ledger's side of a [`Hold`].
 ///
 /// # Contract
@@ -30,6 +49,11 @@ pub trait Held: Send + Sync {
 
     /// Resolves when the lock is, or may be, not ours any more; never while it surely is.
     fn lost(&self) -> BoxFuture<'static, ()>;
+
+    /// `None` where locks have no place outside this process.
+    fn place(&self) -> Option<LockPlace> {
+        None
+    }
 }
 
 /// What is to become of the key.
@@ -68,6 +92,10 @@ impl Hold {
 
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    pub fn place(&self) -> Option<LockPlace> {
+        self.held.as_ref().and_then(|held| held.place())
     }
 
     /// Resolves when the attempt must be aborted since the key may be another's.

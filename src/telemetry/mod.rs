@@ -6,6 +6,7 @@
 
 mod access;
 mod describe;
+pub mod ensemble;
 mod lock_event;
 pub mod log;
 mod metrics;

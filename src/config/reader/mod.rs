@@ -5,8 +5,8 @@ mod idempotency;
 mod policy;
 mod routes;
 mod upstreams;
-mod value;
 mod zookeeper;
+mod value;
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -23,7 +23,7 @@ use super::{
     undo,
 };
 use crate::{
-    domain::{AttemptId, Intent},
+    domain::{AttemptId, Cause, Intent},
     ledger::{Begin, Begun, LedgerError, codec::encode_readable_intent},
 };
 
@@ -44,6 +44,11 @@ pub(super) struct Seeker<'a> {
     pub(super) patience: Instant,
 }
 
+/// How a lock was come by that stood in the queue.
+pub(super) struct Taken {
+    pub(super) earlier_cause: Option<Cause>,
+}
+
 /// The longest pause before a key is looked at again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -58,7 +63,8 @@ pub(super) async fn begin(core: &Arc<Core>, request: Begin) -> Result<Begun, Led
         let paths = task.layout.key(&request.key);
         let patience = Instant::now() + task.settings.timeout;
         let (core, request) = (&task, &request);
-        let seeker = Seeker { core, request, paths: &paths, caller: &mut caller, patience };
+        let seeker =
+            Seeker { core, request, paths: &paths, caller: &mut caller, patience };
         let begun = seeker.seek().await;
         // A hold that nobody takes is dropped here or in the channel, and so releases the key.
         drop(caller.send(begun));
@@ -79,8 +85,7 @@ impl Seeker<'_> {
                 return Err(closed());
             }
             let sessions = &self.core.sessions;
-            let Some(session) = sessions.usable_until(&self.request.key, self.patience).await
-            else {
+            let Some(session) = sessions.usable_until(&self.request.key, self.patience).await else {
                 return Err(self.core.unavailable());
             };
             match self.look(&session).await {
@@ -133,6 +138,7 @@ impl Seeker<'_> {
                 Ok(None) => return Step::Again,
                 Err(step) => return step,
             };
+            self.core.saw(&self.request.origin.route, paths::contenders(&children));
             let verdict = judge(self.request, &children, found.as_ref());
             if verdict.is_final() && !is_confirmed {
                 if !session.barrier().await {
@@ -281,11 +287,14 @@ impl Seeker<'_> {
 
     pub(super) fn own(
         &self,
-        lock: Lock,
+        mut lock: Lock,
         intent: Intent,
         version: i32,
-        earlier_cause: Option<crate::domain::Cause>,
+        taken: Option<Taken>,
     ) -> Step {
+        if taken.is_none() {
+            lock.count(&self.request.origin.route);
+        }
         let held = HeldKey {
             core: Arc::clone(self.core),
             key: self.request.key,
@@ -293,7 +302,8 @@ impl Seeker<'_> {
             lock,
             intent,
             version,
-            earlier_cause,
+            queued: taken.is_some(),
+            earlier_cause: taken.and_then(|taken| taken.earlier_cause),
         };
         Step::Told(Ok(Begun::Owner(held.into_hold())))
     }

@@ -15,7 +15,8 @@ use zookeeper_client::{
 };
 
 use super::fault::{Closed, Fault, Overdue};
-use crate::telemetry::names;
+pub(super) use crate::telemetry::ensemble::Operation;
+use crate::telemetry::ensemble::OperationMetrics;
 
 /// One session's client. There are no clones of the library's client beside this one, but for
 /// those that requests in flight have until [`close`](Self::close).
@@ -25,22 +26,7 @@ pub(super) struct Client {
     permits: Arc<Semaphore>,
     acls: Acls<'static>,
     closed: CancellationToken,
-}
-
-/// What a request is for, as the runbook's metric calls it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
-    Create,
-    GetChildren,
-    Exists,
-    GetData,
-    Delete,
-    MultiBegin,
-    MultiCommit,
-    MultiRelease,
-    MultiTakeover,
-    MultiExpire,
-    Heartbeat,
+    metrics: OperationMetrics,
 }
 
 /// One operation of a transaction.
@@ -66,12 +52,17 @@ const DEADLINE: Duration = Duration::from_secs(3);
 // === impl Client ===
 
 impl Client {
-    pub(super) fn new(library: zookeeper_client::Client, acls: Acls<'static>) -> Self {
+    pub(super) fn new(
+        library: zookeeper_client::Client,
+        acls: Acls<'static>,
+        metrics: OperationMetrics,
+    ) -> Self {
         Self {
             library: std::sync::Mutex::new(Some(library)),
             permits: Arc::new(Semaphore::new(MOST_IN_FLIGHT)),
             acls,
             closed: CancellationToken::new(),
+            metrics,
         }
     }
 
@@ -115,6 +106,13 @@ impl Client {
             .map(|(children, _)| children)
     }
 
+    /// What the servers say about themselves.
+    pub(super) async fn ensemble(&self) -> Result<String, Fault> {
+        self.call(Operation::GetData, zookeeper_client::Client::get_config)
+            .await
+            .map(|(config, _)| String::from_utf8_lossy(&config).into_owned())
+    }
+
     /// This session's ephemeral nodes below `path`.
     pub(super) async fn ephemerals(&self, path: &str) -> Result<Vec<String>, Fault> {
         let path = path.to_owned();
@@ -136,7 +134,7 @@ impl Client {
         };
         let replies = async { tokio::join!(first, children, second) };
         let replies = self.finish(replies, permits).await?;
-        measure(Operation::GetData, started);
+        self.metrics.answered(Operation::GetData, started.elapsed());
         let absent = |result| match result {
             Ok(found) => Ok(Some(found)),
             Err(Error::NoNode) => Ok(None),
@@ -183,7 +181,7 @@ impl Client {
             client.as_ref().ok_or(Fault::NotSent(CLOSED))?.set_data(path, b"", None)
         };
         let stat = self.finish(reply, ()).await??;
-        measure(Operation::Heartbeat, started);
+        self.metrics.answered(Operation::Heartbeat, started.elapsed());
         Ok(stat)
     }
 
@@ -208,7 +206,7 @@ impl Client {
             writer.commit().await.map_err(Fault::from)
         };
         let results = self.finish(reply, permit).await?;
-        measure(operation, started);
+        self.metrics.answered(operation, started.elapsed());
         results
     }
 
@@ -228,7 +226,7 @@ impl Client {
             request(client.as_ref().ok_or(Fault::NotSent(CLOSED))?)
         };
         let reply = self.finish(reply, permit).await?;
-        measure(operation, started);
+        self.metrics.answered(operation, started.elapsed());
         Ok(reply?)
     }
 
@@ -283,12 +281,6 @@ pub(super) struct Looked {
     pub(super) after: Option<(Vec<u8>, Stat)>,
 }
 
-fn measure(operation: Operation, started: Instant) {
-    let millis = started.elapsed().as_secs_f64() * 1000.0;
-    metrics::histogram!(names::ZK_OPERATION_LATENCY, "operation" => operation.label())
-        .record(millis);
-}
-
 // === impl Op ===
 
 impl Op {
@@ -323,30 +315,8 @@ impl Op {
             Self::Create { path, data } => {
                 writer.add_create(path, data, &CreateMode::Persistent.with_acls(acls))
             }
-            Self::SetData { path, data, version } => {
-                writer.add_set_data(path, data, Some(*version))
-            }
+            Self::SetData { path, data, version } => writer.add_set_data(path, data, Some(*version)),
             Self::Delete { path, version } => writer.add_delete(path, *version),
-        }
-    }
-}
-
-// === impl Operation ===
-
-impl Operation {
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::GetChildren => "getChildren",
-            Self::Exists => "exists",
-            Self::GetData => "getData",
-            Self::Delete => "delete",
-            Self::MultiBegin => "multi_begin",
-            Self::MultiCommit => "multi_commit",
-            Self::MultiRelease => "multi_release",
-            Self::MultiTakeover => "multi_takeover",
-            Self::MultiExpire => "multi_expire",
-            Self::Heartbeat => "heartbeat",
         }
     }
 }

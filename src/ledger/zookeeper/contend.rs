@@ -6,7 +6,7 @@ use tokio::time::sleep_until;
 use zookeeper_client::{MultiWriteResult, Stat};
 
 use super::{
-    begin::{Seeker, Step, again},
+    begin::{Seeker, Step, Taken, again},
     client::{Op, Operation},
     fault::{Fault, Refusal},
     judge::{Opening, Verdict, judge},
@@ -19,10 +19,8 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, Intent},
-    ledger::{
-        Begun, LedgerError,
-        codec::{Stored, encode_readable_intent},
-    },
+    ledger::{Begun, LedgerError, codec::{Stored, encode_readable_intent}},
+    telemetry::ensemble,
 };
 
 /// How a wait for the node before ours ended.
@@ -48,11 +46,15 @@ enum Written {
 impl Seeker<'_> {
     pub(super) async fn contend(&mut self, session: &Arc<Session>, turn: Turn) -> Step {
         let attempt = AttemptId::random();
-        let lock = match Lock::ask(session, self.paths, attempt, &self.lock_data()).await {
+        let mut lock = match Lock::ask(session, self.paths, attempt, &self.lock_data()).await {
             Asked::Placed(lock) => lock,
             Asked::NoKey => return Step::Again,
             Asked::Failed(fault) => return again(&fault),
         };
+        lock.count(&self.request.origin.route);
+        if let Some(observer) = &self.request.observer {
+            observer.queued(&lock.for_log(true));
+        }
         loop {
             let behind = match lock.place(self.paths).await {
                 Ok(Place::Lowest(children)) => match self.decide(&lock, &children).await {
@@ -113,11 +115,10 @@ impl Seeker<'_> {
             match lock.watch(self.paths, name).await {
                 Ok(Some(watcher)) => {
                     watcher.changed().await;
-                    metrics::counter!(
-                        crate::telemetry::names::ZK_WATCH_NOTIFICATIONS,
-                        "prefix" => self.core.layout.root().to_owned()
-                    )
-                    .increment(1);
+                    ensemble::watch_notified(self.core.layout.root());
+                    if let Some(observer) = &self.request.observer {
+                        observer.woken(&lock.for_log(true));
+                    }
                 }
                 // Gone already, or no reply: list again.
                 Ok(None) | Err(_) => {}
@@ -210,7 +211,8 @@ impl Seeker<'_> {
     fn owned(&self, lock: Lock, opening: &Opening, stat: Stat) -> Step {
         let intent = self.intent(lock.live.attempt(), opening);
         let intent = Intent { token: token(stat.mzxid), ..intent };
-        self.own(lock, intent, stat.version, opening.earlier_cause)
+        let taken = Taken { earlier_cause: opening.earlier_cause };
+        self.own(lock, intent, stat.version, Some(taken))
     }
 }
 

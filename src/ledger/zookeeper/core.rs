@@ -1,13 +1,17 @@
 //! What the parts of a ledger in an ensemble share.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     paths::Layout, sessions::Sessions, settings::Settings, time::ServerTime, turns::Turns,
 };
-use crate::ledger::LedgerError;
+use crate::{ledger::LedgerError, telemetry::ensemble};
 
 pub(super) struct Core {
     pub(super) settings: Settings,
@@ -20,6 +24,8 @@ pub(super) struct Core {
     pub(super) ends: TaskTracker,
     /// Attempts run here: never on the sessions' own threads.
     runtime: tokio::runtime::Handle,
+    /// By route, the most lock nodes that were seen under one key.
+    most_locks: Mutex<HashMap<Arc<str>, usize>>,
 }
 
 // === impl Core ===
@@ -35,6 +41,7 @@ impl Core {
             closing: CancellationToken::new(),
             ends: TaskTracker::new(),
             runtime: tokio::runtime::Handle::current(),
+            most_locks: Mutex::default(),
         })
     }
 
@@ -50,6 +57,17 @@ impl Core {
     /// As [`spawn`](Self::spawn), and a close waits for it.
     pub(super) fn spawn_end(&self, end: impl Future<Output = ()> + Send + 'static) {
         drop(self.ends.spawn_on(end, &self.runtime));
+    }
+
+    /// So many lock nodes are under one key of this route.
+    pub(super) fn saw(&self, route: &Arc<str>, locks: usize) {
+        let mut most = self.most_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = most.entry(Arc::clone(route)).or_default();
+        if locks > *seen {
+            *seen = locks;
+            let locks = u32::try_from(locks).unwrap_or(u32::MAX);
+            ensemble::locks_of_a_key(route, f64::from(locks));
+        }
     }
 
     pub(super) fn health(&self) -> Result<(), LedgerError> {

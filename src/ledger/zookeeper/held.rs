@@ -21,9 +21,10 @@ use super::{
 use crate::{
     domain::{Cause, Intent, KeyId, Record, StoredBody, StoredResponse},
     ledger::{
-        BoxFuture, End, EndError, Ended, Gate, Held, Hold,
+        BoxFuture, End, EndError, Ended, Gate, Held, Hold, LockPlace,
         codec::{Stored, encode_readable_intent, encode_readable_record},
     },
+    telemetry::ensemble,
 };
 
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) struct HeldKey {
     /// Of the record's data.
     pub(super) version: i32,
     pub(super) earlier_cause: Option<Cause>,
+    /// Whether the lock stood in the queue first.
+    pub(super) queued: bool,
 }
 
 /// What an end changes about the record.
@@ -77,11 +80,8 @@ impl HeldKey {
     }
 
     fn record(&self, mut response: StoredResponse) -> Record {
-        let headers: usize = response
-            .headers
-            .iter()
-            .map(|(name, value)| name.as_str().len() + value.len() + 8)
-            .sum();
+        let headers: usize =
+            response.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 8).sum();
         if let StoredBody::Kept(body) = &response.body
             && body.len() + headers + AROUND > MOST_BYTES
         {
@@ -115,16 +115,17 @@ impl HeldKey {
             }
             let (operation, ops) = self.transaction(change, with_container);
             match self.lock.session().transact(operation, ops).await {
-                Ok(results) => return Ok(self.ended(change, &results)),
+                Ok(results) => {
+                    let has_waiters = !with_container || self.core.turns.is_waited_for(&self.key);
+                    ensemble::lock_released(&self.intent.origin.route, has_waiters);
+                    return Ok(self.ended(change, &results));
+                }
                 // Our lock is gone: by our own transaction, if a reply was lost.
                 Err(Fault::Refused { index: 0, refusal: Refusal::NoNode }) => {
                     return self.find(change).await;
                 }
                 // The record changed although the lock was ours: an operator forced it.
-                Err(Fault::Refused {
-                    index: 1,
-                    refusal: Refusal::NoNode | Refusal::BadVersion,
-                }) => {
+                Err(Fault::Refused { index: 1, refusal: Refusal::NoNode | Refusal::BadVersion }) => {
                     drop(self.lock.session().client.delete(&self.lock.path).await);
                     return self.find(change).await;
                 }
@@ -273,6 +274,10 @@ impl Held for HeldKey {
                 }
             }
         })
+    }
+
+    fn place(&self) -> Option<LockPlace> {
+        Some(self.lock.for_log(self.queued))
     }
 
     fn lost(&self) -> BoxFuture<'static, ()> {

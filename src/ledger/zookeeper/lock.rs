@@ -11,7 +11,7 @@ use super::{
     paths::{self, KeyPaths, Sequence},
     session::{Live, Session},
 };
-use crate::domain::AttemptId;
+use crate::{domain::AttemptId, ledger::LockPlace, telemetry::ensemble::LiveLock};
 
 /// Our node among the contenders for a key.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Lock {
     pub(super) live: Live,
     pub(super) path: String,
     sequence: Sequence,
+    /// Counts the node under its route.
+    counted: Option<LiveLock>,
 }
 
 /// What came of asking for a place.
@@ -51,7 +53,7 @@ impl Lock {
     pub(super) fn new(live: Live, path: String) -> Option<Self> {
         let sequence = Sequence::of(paths::name_of(&path))?;
         live.establish();
-        Some(Self { live, path, sequence })
+        Some(Self { live, path, sequence, counted: None })
     }
 
     /// Creates the node. A lost reply is cleared up: the node is found again, or surely not there.
@@ -88,6 +90,14 @@ impl Lock {
                 },
             }
         }
+    }
+
+    pub(super) fn count(&mut self, route: &str) {
+        self.counted = Some(LiveLock::new(route));
+    }
+
+    pub(super) fn for_log(&self, queued: bool) -> LockPlace {
+        LockPlace { path: self.path.as_str().into(), session: self.session().id, queued }
     }
 
     pub(super) async fn place(&self, paths: &KeyPaths) -> Result<Place, Fault> {

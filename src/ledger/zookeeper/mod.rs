@@ -6,6 +6,7 @@
 //! its own from before its first request is sent until its fate is known: callers only watch.
 
 mod begin;
+mod census;
 mod client;
 mod contend;
 mod core;
@@ -102,6 +103,7 @@ impl ZooKeeper {
         core.sessions.start(runtime.handle());
         reconcile::start(&core, runtime.handle());
         sweep::start(&core, runtime.handle());
+        census::start(&core, runtime.handle());
         let ledger = Self { core, runtime: Some(runtime) };
         match timeout(patience, ledger.core.sessions.first()).await {
             Ok(Err(error)) => Err(error),

@@ -111,6 +111,11 @@ pub(super) fn is_contended(children: &[String]) -> bool {
     children.iter().any(|name| Sequence::of(name).is_some())
 }
 
+/// How many nodes stand in the queue.
+pub(super) fn contenders(children: &[String]) -> usize {
+    children.iter().filter(|name| Sequence::of(name).is_some()).count()
+}
+
 /// The last part of a path.
 pub(super) fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)

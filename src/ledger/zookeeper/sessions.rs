@@ -20,7 +20,10 @@ use super::{
     settings::Settings,
     time::ServerTime,
 };
-use crate::{domain::KeyId, telemetry::names};
+use crate::{
+    domain::KeyId,
+    telemetry::ensemble::{self, OperationMetrics, SessionLoss, SessionMetrics},
+};
 
 pub(super) struct Sessions {
     settings: Settings,
@@ -33,19 +36,7 @@ pub(super) struct Sessions {
     pub(super) time: Arc<ServerTime>,
     closing: CancellationToken,
     tasks: TaskTracker,
-}
-
-/// Why a session was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
-    /// The servers ended it.
-    Expired,
-    /// Its lease is over.
-    Lease,
-    /// The servers do not accept the credentials.
-    Auth,
-    /// This gateway stops.
-    Closing,
+    metrics: OperationMetrics,
 }
 
 /// Before the first repetition of a failed connection.
@@ -76,6 +67,7 @@ impl Sessions {
             time,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            metrics: OperationMetrics::new(),
         })
     }
 
@@ -202,11 +194,7 @@ impl Sessions {
             connector = connector.with_auth(&auth.scheme, auth.credentials.expose());
         }
         let library = connector.connect(&settings.servers.join(",")).await.map_err(|error| {
-            if matches!(error, Error::AuthFailed) {
-                OpenError::Auth
-            } else {
-                OpenError::Connect(error)
-            }
+            if matches!(error, Error::AuthFailed) { OpenError::Auth } else { OpenError::Connect(error) }
         })?;
         let id = library.session_id().0;
         let terms = Terms { timeout: library.session_timeout(), tick: settings.tick_time };
@@ -214,11 +202,10 @@ impl Sessions {
             return Err(OpenError::NoLease { negotiated: terms.timeout, tick: terms.tick });
         }
         let acls = if settings.auth.is_empty() { Acls::anyone_all() } else { Acls::creator_all() };
-        let client = Client::new(library, acls);
+        let client = Client::new(library, acls, self.metrics.clone());
         prepare(&client, &self.layout).await?;
         let path = self.layout.heartbeat(&settings.gateway, id);
-        let created =
-            client.create(&path, settings.gateway.as_bytes(), CreateMode::Ephemeral).await;
+        let created = client.create(&path, settings.gateway.as_bytes(), CreateMode::Ephemeral).await;
         let (_, stat) = created.map_err(|fault| OpenError::root(&self.layout, fault))?;
         self.time.observe(stat.mtime);
         let clocks = (settings.clock.clone(), Arc::clone(&self.time));
@@ -227,20 +214,22 @@ impl Sessions {
 
     /// Until the session is lost, and until nothing of it is left.
     async fn serve(&self, session: &Arc<Session>) {
+        let metrics = SessionMetrics::new(session.slot);
+        metrics.state(ensemble::SessionState::Connected);
         let loss = tokio::select! {
-            loss = ended(session) => loss,
-            () = beat(session) => Loss::Expired,
-            () = lapsed(session) => Loss::Lease,
-            () = self.closing.cancelled() => Loss::Closing,
+            loss = ended(session, &metrics) => Some(loss),
+            () = beat(session) => Some(SessionLoss::Expired),
+            () = lapsed(session, &metrics) => Some(SessionLoss::Lease),
+            () = self.closing.cancelled() => None,
         };
         // The order counts: attempts are aborted first and answered, and only then may the
         // servers be told, since from that moment on others are let in.
         session.lost.cancel();
         self.publish(session.slot, None);
-        metrics::gauge!(names::ZK_LEASE_REMAINING, "session" => session.slot.to_string()).set(0.0);
-        state(session.slot, "lost");
-        if loss != Loss::Closing {
-            metrics::counter!(names::ZK_SESSION_EXPIRED, "reason" => loss.label()).increment(1);
+        metrics.lease(Duration::ZERO);
+        metrics.state(ensemble::SessionState::Lost);
+        if let Some(loss) = loss {
+            ensemble::session_lost(loss);
             tracing::error!(
                 slot = session.slot,
                 session_id = format_args!("{:#x}", session.id),
@@ -262,18 +251,19 @@ impl Sessions {
 }
 
 /// Resolves when the servers have ended the session.
-async fn ended(session: &Session) -> Loss {
-    let Some(mut watcher) = session.client.watcher() else { return Loss::Closing };
+async fn ended(session: &Session, metrics: &SessionMetrics) -> SessionLoss {
+    let Some(mut watcher) = session.client.watcher() else { return SessionLoss::Expired };
     loop {
         match watcher.changed().await {
-            SessionState::Expired | SessionState::Closed => return Loss::Expired,
-            SessionState::AuthFailed => return Loss::Auth,
+            SessionState::Expired | SessionState::Closed => return SessionLoss::Expired,
+            SessionState::AuthFailed => return SessionLoss::Auth,
             SessionState::Disconnected => {
                 tracing::warn!(slot = session.slot, "session suspended");
-                state(session.slot, "suspended");
+                metrics.state(ensemble::SessionState::Suspended);
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
-                state(session.slot, "connected");
+                tracing::info!(slot = session.slot, "session connected");
+                metrics.state(ensemble::SessionState::Connected);
             }
         }
     }
@@ -281,7 +271,6 @@ async fn ended(session: &Session) -> Loss {
 
 /// Heartbeats, until one shows that the session is over.
 async fn beat(session: &Session) {
-    state(session.slot, "connected");
     loop {
         match session.beat().await {
             Ok(()) => {
@@ -300,22 +289,14 @@ async fn beat(session: &Session) {
 }
 
 /// Resolves when the lease is over.
-async fn lapsed(session: &Session) {
+async fn lapsed(session: &Session, metrics: &SessionMetrics) {
     loop {
         let left = session.lease_left();
-        metrics::gauge!(names::ZK_LEASE_REMAINING, "session" => session.slot.to_string())
-            .set(left.as_secs_f64());
+        metrics.lease(left);
         if left.is_zero() {
             return;
         }
         sleep(left.min(LOOK)).await;
-    }
-}
-
-fn state(slot: usize, now: &'static str) {
-    for state in ["connected", "suspended", "lost"] {
-        let labels = [("session", slot.to_string()), ("state", state.to_owned())];
-        metrics::gauge!(names::ZK_SESSION_STATE, &labels).set(f64::from(state == now));
     }
 }
 
@@ -334,18 +315,5 @@ pub(super) fn jitter(most: Duration) -> Duration {
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sessions").field("sessions", &self.all()).finish_non_exhaustive()
-    }
-}
-
-// === impl Loss ===
-
-impl Loss {
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Lease => "lease",
-            Self::Auth => "auth",
-            Self::Closing => "closing",
-        }
     }
 }

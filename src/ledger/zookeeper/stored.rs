@@ -9,6 +9,7 @@ use super::time::ServerTime;
 use crate::{
     domain::{FencingToken, Timestamp},
     ledger::{LedgerError, codec::Stored},
+    telemetry,
 };
 
 /// A readable record.
@@ -32,7 +33,7 @@ impl Found {
     ) -> Result<Self, LedgerError> {
         let mut stored = Stored::decode(&Bytes::from(data)).map_err(|error| {
             tracing::error!(%error, zxid = stat.mzxid, "record is unreadable, its key is refused");
-            metrics::counter!(crate::telemetry::names::RECORDS_UNREADABLE).increment(1);
+            telemetry::ensemble::record_unreadable();
             LedgerError::RecordUnreadable { reason: error.to_string() }
         })?;
         let written_at = time.at(stat.mtime);

@@ -14,7 +14,11 @@ use super::{
     stored::Found,
     undo::erase,
 };
-use crate::{domain::AttemptId, ledger::codec::Stored, telemetry::names};
+use crate::{
+    domain::AttemptId,
+    ledger::codec::Stored,
+    telemetry::{self, ensemble},
+};
 
 /// After a record's retention: no cache and no lagging server shows a former life any more.
 const GRACE: Duration = Duration::from_mins(5);
@@ -28,6 +32,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// What a pass has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pass {
+    pub(super) in_progress: u64,
     pub(super) completed: u64,
     pub(super) unknown: u64,
     pub(super) bytes: u64,
@@ -78,8 +83,7 @@ async fn is_elected(core: &Core, session: &Session, node: &str) -> Result<bool, 
     let all = session.client.children(&core.layout.gateways()).await?;
     let standing = all.iter().filter_map(|name| Some((Sequence::of_candidate(name)?, name)));
     let own = paths::name_of(node);
-    let Some(sequence) = Sequence::of_candidate(own).filter(|_| all.iter().any(|n| n == own))
-    else {
+    let Some(sequence) = Sequence::of_candidate(own).filter(|_| all.iter().any(|n| n == own)) else {
         return Err(Fault::Refused { index: 0, refusal: Refusal::NoNode });
     };
     let is_before = |other: Sequence| sequence.is_behind(other);
@@ -94,11 +98,11 @@ pub(super) async fn pass(core: &Core, session: &Arc<Session>) -> Result<Pass, Fa
     for number in 0..Layout::SHARDS {
         let drift = core.time().drift();
         if drift > MOST_DRIFT {
-            metrics::gauge!(names::SWEEP_STOPPED).set(1.0);
+            ensemble::sweep_stopped(true);
             tracing::error!(?drift, "wall clock left the servers' time, sweeping stopped");
             return Ok(seen);
         }
-        metrics::gauge!(names::SWEEP_STOPPED).set(0.0);
+        ensemble::sweep_stopped(false);
         let shard = core.layout.shard(number);
         let keys = match session.client.children(&shard).await {
             Ok(keys) => keys,
@@ -111,10 +115,12 @@ pub(super) async fn pass(core: &Core, session: &Arc<Session>) -> Result<Pass, Fa
             sleep(pause).await;
         }
     }
-    metrics::gauge!(names::KEYS_STORED, "state" => "completed").set(as_f64(seen.completed));
-    metrics::gauge!(names::KEYS_STORED, "state" => "unknown").set(as_f64(seen.unknown));
-    metrics::gauge!(names::KEYS_UNKNOWN).set(as_f64(seen.unknown));
-    metrics::gauge!(names::STORED_BYTES).set(as_f64(seen.bytes));
+    telemetry::record_stored(&telemetry::Stored {
+        in_progress: seen.in_progress,
+        completed: seen.completed,
+        unknown: seen.unknown,
+        bytes: seen.bytes,
+    });
     tracing::info!(?seen, "swept");
     Ok(seen)
 }
@@ -149,11 +155,10 @@ async fn look(
     seen.bytes += bytes;
     match found.stored {
         Stored::Completed(_) => seen.completed += 1,
-        Stored::Intent { .. } => {
+        Stored::Intent { intent, .. } => {
             let children = session.client.children(&paths.node).await?;
-            if !paths::is_contended(&children) {
-                seen.unknown += 1;
-            }
+            let is_held = paths::find_own(&children, intent.attempt_id).is_some();
+            *(if is_held { &mut seen.in_progress } else { &mut seen.unknown }) += 1;
         }
     }
     Ok(())
@@ -182,9 +187,4 @@ async fn still_expired(core: &Core, session: &Session, paths: &KeyPaths) -> Opti
     let (data, stat) = session.client.get(&paths.record).await.ok()?;
     let found = Found::read((data, stat), core.time()).ok()?;
     found.is_expired_for(GRACE, core.time()).then_some(found.version)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a gauge need not be exact beyond 2^52")]
-fn as_f64(value: u64) -> f64 {
-    value as f64
 }
