@@ -48,8 +48,7 @@ pub(crate) enum Which {
 
 const SCRIPT: &str = "tests/ensemble.sh";
 
-/// Client ports of a test's own servers are above this one; one test at a time has them.
-const OWN_PORT: u16 = 22240;
+/// One test at a time has servers of its own.
 static OWN: Mutex<()> = Mutex::const_new(());
 
 fn control(arguments: &[&str], environment: &[(&'static str, String)]) -> String {
@@ -78,14 +77,17 @@ impl Ensemble {
     pub(crate) async fn own() -> (Self, Wires) {
         let guard = OWN.lock().await;
         let folder = tempfile::tempdir().unwrap();
-        let wires = Wires::between(OWN_PORT + 10).await;
+        // Above the ports of the shared ensemble.
+        let port = std::env::var("ONCEGATE_ZK_PORT").map_or(22180, |port| port.parse().unwrap());
+        let port: u16 = port + 50;
+        let wires = Wires::between(port + 10).await;
         let environment = vec![
             ("ONCEGATE_ZK_DIR", folder.path().to_str().unwrap().to_owned()),
-            ("ONCEGATE_ZK_PORT", OWN_PORT.to_string()),
+            ("ONCEGATE_ZK_PORT", port.to_string()),
             ("ONCEGATE_ZK_VIA", wires.described()),
         ];
         let servers =
-            (1..=3).map(|number| SocketAddr::from(([127, 0, 0, 1], OWN_PORT + number))).collect();
+            (1..=3).map(|number| SocketAddr::from(([127, 0, 0, 1], port + number))).collect();
         let turn = Turn::Own { _folder: folder, _guard: guard };
         let ensemble = Self { turn, servers, environment };
         let environment = ensemble.environment.clone();
