@@ -5,8 +5,8 @@ mod idempotency;
 mod policy;
 mod routes;
 mod upstreams;
-mod zookeeper;
 mod value;
+mod zookeeper;
 
 use std::{
     net::{IpAddr, SocketAddr},

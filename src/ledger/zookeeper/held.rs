@@ -80,8 +80,11 @@ impl HeldKey {
     }
 
     fn record(&self, mut response: StoredResponse) -> Record {
-        let headers: usize =
-            response.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 8).sum();
+        let headers: usize = response
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 8)
+            .sum();
         if let StoredBody::Kept(body) = &response.body
             && body.len() + headers + AROUND > MOST_BYTES
         {
@@ -125,7 +128,10 @@ impl HeldKey {
                     return self.find(change).await;
                 }
                 // The record changed although the lock was ours: an operator forced it.
-                Err(Fault::Refused { index: 1, refusal: Refusal::NoNode | Refusal::BadVersion }) => {
+                Err(Fault::Refused {
+                    index: 1,
+                    refusal: Refusal::NoNode | Refusal::BadVersion,
+                }) => {
                     drop(self.lock.session().client.delete(&self.lock.path).await);
                     return self.find(change).await;
                 }
@@ -172,9 +178,8 @@ impl HeldKey {
     fn ended(&self, change: &Change, results: &[MultiWriteResult]) -> Ended {
         match change {
             Change::Complete(record) => {
-                let stat = results.iter().find_map(|result| match result {
-                    MultiWriteResult::SetData { stat } => Some(*stat),
-                    _ => None,
+                let stat = results.iter().find_map(|result| {
+                    if let MultiWriteResult::SetData { stat } = result { Some(*stat) } else { None }
                 });
                 Ended::Completed(Arc::new(self.stamped(record, stat)))
             }

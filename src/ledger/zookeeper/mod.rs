@@ -153,7 +153,7 @@ impl Drop for ZooKeeper {
 // === impl OpenError ===
 
 impl OpenError {
-    fn root(layout: &Layout, fault: Fault) -> Self {
+    fn root(layout: &Layout, fault: &Fault) -> Self {
         let is_final = matches!(
             fault.refusal(),
             Some(Refusal::Other(Error::NoAuth | Error::InvalidAcl | Error::NotReadOnly))

@@ -194,7 +194,11 @@ impl Sessions {
             connector = connector.with_auth(&auth.scheme, auth.credentials.expose());
         }
         let library = connector.connect(&settings.servers.join(",")).await.map_err(|error| {
-            if matches!(error, Error::AuthFailed) { OpenError::Auth } else { OpenError::Connect(error) }
+            if matches!(error, Error::AuthFailed) {
+                OpenError::Auth
+            } else {
+                OpenError::Connect(error)
+            }
         })?;
         let id = library.session_id().0;
         let terms = Terms { timeout: library.session_timeout(), tick: settings.tick_time };
@@ -205,8 +209,9 @@ impl Sessions {
         let client = Client::new(library, acls, self.metrics.clone());
         prepare(&client, &self.layout).await?;
         let path = self.layout.heartbeat(&settings.gateway, id);
-        let created = client.create(&path, settings.gateway.as_bytes(), CreateMode::Ephemeral).await;
-        let (_, stat) = created.map_err(|fault| OpenError::root(&self.layout, fault))?;
+        let created =
+            client.create(&path, settings.gateway.as_bytes(), CreateMode::Ephemeral).await;
+        let (_, stat) = created.map_err(|fault| OpenError::root(&self.layout, &fault))?;
         self.time.observe(stat.mtime);
         let clocks = (settings.clock.clone(), Arc::clone(&self.time));
         Ok(Arc::new(Session::new((id, slot), client, path, (terms, asked), clocks)))
