@@ -143,12 +143,12 @@ async fn without_servers_nothing_is_sent_and_with_them_again_all_is_as_before() 
     assert_eq!((answer.status, answer.code()), (503, "ledger-unavailable".into()));
     assert_eq!(answer.json()["outcome"], "not_sent");
     assert_eq!(gateway.ask_admin("/readyz").await.status, 503);
+    upstream.now(|_| crate::shared::answer("201 Created", "", "new"));
     assert_eq!(gateway.ask(&crate::shared::get("/plain")).await.status, 201);
 
     deployment.ensemble.restart(Which::All).await;
     let ready = async { while gateway.ask_admin("/readyz").await.status != 200 {} };
     soon("a usable session", ready).await;
-    upstream.now(|_| crate::shared::answer("201 Created", "", "new"));
     assert_eq!(gateway.ask(&post("new")).await.status, 201);
     assert_eq!(upstream.executions("running"), 1);
     assert_eq!(upstream.executions("new"), 1);

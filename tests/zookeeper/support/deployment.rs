@@ -176,6 +176,11 @@ impl Plan<'_> {
         gateway
     }
 
+    /// Of a gateway that must not start: its exit code and what it said.
+    pub(crate) async fn fail(self) -> (i32, String) {
+        Home::new().fail_with(&self.text()).await
+    }
+
     pub(crate) fn text(&self) -> String {
         let Deployment { root, session_timeout, sessions, .. } = self.deployment;
         let Deployment { rules, limits, upstream, ledger, .. } = self.deployment;

@@ -49,7 +49,7 @@ struct State {
     /// Connections older than this number's last change have ended.
     cuts: watch::Sender<usize>,
     opened: watch::Sender<usize>,
-    /// All requests that reached a server.
+    /// All requests whose replies came back.
     passed: watch::Sender<Vec<Kind>>,
     held: watch::Sender<usize>,
     let_go: watch::Sender<bool>,
@@ -60,8 +60,8 @@ struct Pump {
     state: Arc<State>,
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
-    /// What is to happen to replies, by the request's number.
-    replies: Arc<Mutex<HashMap<i32, Fate>>>,
+    /// The requests without a reply, by their numbers, and what is to happen to the reply.
+    pending: Arc<Mutex<HashMap<i32, (Kind, Option<Fate>)>>>,
 }
 
 // === impl Link ===
@@ -147,12 +147,12 @@ impl Link {
         drop(soon("a connection", opened.wait_for(|now| *now >= count)).await.unwrap());
     }
 
-    /// How many requests of this kind reached a server.
+    /// How many requests of this kind were served, reply included.
     pub(crate) fn passed(&self, kind: Kind) -> usize {
         of(kind, &self.state.passed.borrow())
     }
 
-    /// Until so many requests of this kind have reached a server.
+    /// Until so many requests of this kind were served, reply included.
     pub(crate) async fn passes(&self, kind: Kind, count: usize) {
         let mut passed = self.state.passed.subscribe();
         let reached = passed.wait_for(|passed| of(kind, passed) >= count);
@@ -189,14 +189,14 @@ async fn connect(client: TcpStream, server: SocketAddr, state: Arc<State>) {
     state.opened.send_modify(|opened| *opened += 1);
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let replies = Arc::<Mutex<HashMap<i32, Fate>>>::default();
+    let pending = Arc::<Mutex<HashMap<i32, (Kind, Option<Fate>)>>>::default();
     let up = Pump {
         state: Arc::clone(&state),
         from: from_client,
         to: to_server,
-        replies: Arc::clone(&replies),
+        pending: Arc::clone(&pending),
     };
-    let down = Pump { state, from: from_server, to: to_client, replies };
+    let down = Pump { state, from: from_server, to: to_client, pending };
     // The end of any ends both: no half of a connection lives on.
     tokio::select! {
         _ = up.requests() => {}
@@ -214,19 +214,17 @@ impl Pump {
         loop {
             let packet = read_packet(&mut self.from).await?;
             let kind = kind(&packet);
-            match self.state.fate(kind) {
+            let fate = self.state.fate(kind);
+            match fate {
                 Some(Fate::RequestLost) => {
                     self.state.passed.send_modify(|_| ());
                     return None;
                 }
                 Some(Fate::RequestHeld) => self.state.hold().await,
-                Some(fate @ (Fate::ReplyLost | Fate::ReplyHeld)) => {
-                    self.replies.lock().unwrap().insert(xid(&packet), fate);
-                }
-                None => {}
+                Some(Fate::ReplyLost | Fate::ReplyHeld) | None => {}
             }
+            self.pending.lock().unwrap().insert(xid(&packet), (kind, fate));
             self.pass(&packet).await?;
-            self.state.passed.send_modify(|passed| passed.push(kind));
         }
     }
 
@@ -235,13 +233,20 @@ impl Pump {
         self.pass(&handshake).await?;
         loop {
             let packet = read_packet(&mut self.from).await?;
-            let fate = self.replies.lock().unwrap().remove(&xid(&packet));
-            match fate {
-                Some(Fate::ReplyLost) => return None,
+            // Notifications of watches answer no request.
+            let answered = self.pending.lock().unwrap().remove(&xid(&packet));
+            match answered.and_then(|(_, fate)| fate) {
+                Some(Fate::ReplyLost) => {
+                    self.state.passed.send_modify(|_| ());
+                    return None;
+                }
                 Some(Fate::ReplyHeld) => self.state.hold().await,
                 Some(Fate::RequestLost | Fate::RequestHeld) | None => {}
             }
             self.pass(&packet).await?;
+            if let Some((kind, _)) = answered {
+                self.state.passed.send_modify(|passed| passed.push(kind));
+            }
         }
     }
 
