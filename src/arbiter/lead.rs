@@ -244,6 +244,7 @@ fn ledger_failed(call: &Call, error: &LedgerError) -> Refusal {
     let refusal = match error {
         LedgerError::Unavailable { .. } => Refusal::LedgerUnavailable,
         LedgerError::SessionLost => Refusal::SessionLostWaiting,
+        LedgerError::SessionLostBeginning => Refusal::SessionLostUnsent,
         LedgerError::RecordUnreadable { .. } => Refusal::RecordUnreadable,
         LedgerError::Overloaded { .. } => Refusal::LedgerOverloaded,
     };

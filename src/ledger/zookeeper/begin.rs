@@ -265,7 +265,7 @@ impl Seeker<'_> {
     async fn find_new(&self, live: Live, intent: Intent) -> Step {
         let Some(found) = lock::find(&live, self.paths).await else {
             undo::start(self.core, self.request.key, live);
-            return Step::Told(Err(LedgerError::SessionLost));
+            return Step::Told(Err(LedgerError::SessionLostBeginning));
         };
         let Some(path) = found else { return Step::Again };
         loop {
@@ -278,7 +278,7 @@ impl Seeker<'_> {
                 Err(fault) if live.session().lost.is_cancelled() => {
                     undo::start(self.core, self.request.key, live);
                     tracing::debug!(%fault, "begin in doubt at the end of its session");
-                    return Step::Told(Err(LedgerError::SessionLost));
+                    return Step::Told(Err(LedgerError::SessionLostBeginning));
                 }
                 Err(_) => sleep(jitter(PAUSE)).await,
             }

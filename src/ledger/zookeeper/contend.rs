@@ -71,7 +71,7 @@ impl Seeker<'_> {
                         Written::Judge => continue,
                         Written::SessionLost => {
                             undo::start(self.core, self.request.key, lock.live);
-                            return Step::Told(Err(LedgerError::SessionLost));
+                            return Step::Told(Err(LedgerError::SessionLostBeginning));
                         }
                     },
                     Decided::Behind(name) => name,

@@ -56,8 +56,11 @@ pub struct ZooKeeper {
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("no server of the ensemble gives a session ({0})")]
-    Connect(Error),
+    #[error(
+        "no server of {servers} gives a session ({source}); are they ZooKeeper servers with a \
+         quorum, and can they be reached from here?"
+    )]
+    Connect { servers: String, source: Error },
     #[error("the ensemble does not accept ledger.zookeeper.auth")]
     Auth,
     #[error(
@@ -166,7 +169,7 @@ impl OpenError {
         match self {
             Self::Auth | Self::NoLease { .. } | Self::Threads(_) => true,
             Self::Root { is_final, .. } => *is_final,
-            Self::Connect(_) => false,
+            Self::Connect { .. } => false,
         }
     }
 }
