@@ -57,6 +57,7 @@ pub(super) fn read(tree: &Node, notes: &Notes<'_>) -> Option<Config> {
     };
     room_for_a_body(&file, &config);
     zookeeper::room_for_an_answer(&file, &config);
+    zookeeper::sessions_to_lose(&file, &config);
     Some(config)
 }
 

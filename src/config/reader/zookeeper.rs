@@ -2,7 +2,7 @@
 
 use super::value::Value;
 use crate::{
-    config::model::{Config, LedgerKind, ZooKeeper, ZooKeeperAuth},
+    config::model::{Config, LedgerKind, OnSessionLoss, ZooKeeper, ZooKeeperAuth},
     domain::Secret,
     ledger::zookeeper::lease,
 };
@@ -94,6 +94,27 @@ pub(super) fn room_for_an_answer(file: &Value<'_>, config: &Config) {
             size.mistake(
                 "the ensemble takes packets of 1 MiB at most, and an answer has to fit into one",
                 "write 512KiB or less",
+            );
+        }
+    }
+}
+
+/// A call can only be left to finish where there are sessions.
+pub(super) fn sessions_to_lose(file: &Value<'_>, config: &Config) {
+    let LedgerKind::Embedded(_) = config.ledger.kind else { return };
+    let fields = file.get("routes").map(|routes| routes.items()).unwrap_or_default();
+    for (route, field) in config.routes.iter().zip(fields) {
+        let settles = route
+            .idempotency
+            .as_ref()
+            .is_some_and(|rules| rules.on_session_loss == OnSessionLoss::Settle);
+        let rules = field.get("idempotency");
+        if let Some(field) = rules.and_then(|rules| rules.get("on_session_loss"))
+            && settles
+        {
+            field.mistake(
+                "the embedded ledger has no session to lose",
+                "write `abort`, or leave it out",
             );
         }
     }

@@ -9,6 +9,7 @@ use tokio::{
 use zookeeper_client::{MultiWriteResult, Stat};
 
 use super::{
+    adopt,
     client::{MOST_BYTES, Op, Operation},
     core::Core,
     fault::{Fault, Refusal},
@@ -63,6 +64,10 @@ const AROUND: usize = 8 * 1024;
 impl HeldKey {
     pub(super) fn into_hold(self) -> Hold {
         let gate = Gate::new(Some(self.lock.live.lease()));
+        self.into_hold_behind(gate)
+    }
+
+    pub(super) fn into_hold_behind(self, gate: Gate) -> Hold {
         let (token, attempt) = (self.intent.token, self.intent.attempt);
         Hold::new(token, attempt, gate, Box::new(self))
     }
@@ -279,6 +284,21 @@ impl Held for HeldKey {
                 }
             }
         })
+    }
+
+    fn adopt(self: Box<Self>, gate: Gate) -> BoxFuture<'static, Result<Hold, EndError>> {
+        let core = Arc::clone(&self.core);
+        let (done, told) = oneshot::channel();
+        let adopting = Arc::clone(&core);
+        core.spawn_end(async move {
+            let adopted = tokio::select! {
+                adopted = adopt::adopt(*self, gate) => adopted,
+                () = adopting.closing.cancelled() => Err(EndError::LockLost),
+            };
+            // A hold that nobody takes leaves the key unknown.
+            drop(done.send(adopted));
+        });
+        Box::pin(async move { told.await.unwrap_or(Err(EndError::LockLost)) })
     }
 
     fn place(&self) -> Option<LockPlace> {

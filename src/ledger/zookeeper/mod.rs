@@ -5,6 +5,7 @@
 //! session, which ends before the servers can have let anyone else in. Each attempt is a task of
 //! its own from before its first request is sent until its fate is known: callers only watch.
 
+mod adopt;
 mod begin;
 mod census;
 mod client;
@@ -80,6 +81,9 @@ pub fn lease(session_timeout: Duration, tick_time: Duration) -> Duration {
     lease::Terms { timeout: session_timeout, tick: tick_time }.shortest_lease()
 }
 
+/// How long a start waits for further sessions once it has one.
+const OTHERS: Duration = Duration::from_secs(1);
+
 // === impl ZooKeeper ===
 
 impl ZooKeeper {
@@ -109,9 +113,12 @@ impl ZooKeeper {
         census::start(&core, runtime.handle());
         let ledger = Self { core, runtime: Some(runtime) };
         match timeout(patience, ledger.core.sessions.first()).await {
-            Ok(Err(error)) => Err(error),
-            Ok(Ok(())) | Err(_) => Ok(ledger),
+            Ok(Err(error)) => return Err(error),
+            // The others are as good as there: keys are spread over them from the start.
+            Ok(Ok(())) => drop(timeout(OTHERS, ledger.core.sessions.all_open()).await),
+            Err(_elapsed) => {}
         }
+        Ok(ledger)
     }
 }
 

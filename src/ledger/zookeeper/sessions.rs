@@ -145,6 +145,15 @@ impl Sessions {
         self.closing.cancel();
     }
 
+    /// Resolves once every slot has a session.
+    pub(super) async fn all_open(&self) {
+        let mut changed = self.changed.subscribe();
+        while (0..self.slots.len()).any(|slot| self.of(slot).is_none()) {
+            // The sender lives as long as `self`.
+            drop(changed.changed().await);
+        }
+    }
+
     /// Ends every session in good order.
     pub(super) async fn close(&self) {
         self.closing.cancel();
