@@ -8,8 +8,8 @@ use tracing::level_filters::LevelFilter;
 use crate::{
     arbiter::{self, Arbiter, Permits, Policy, Responses},
     config::{
-        Balance, Config, Disposition, ForwardKey, InProgress, LogFormat, LogKeys, Storage,
-        UnknownOutcome,
+        Balance, Config, Disposition, ForwardKey, InProgress, LogFormat, LogKeys, OnSessionLoss,
+        Storage, UnknownOutcome,
     },
     domain::{Clock, Recipe},
     gateway::{
@@ -212,6 +212,7 @@ fn idempotency(
         },
         retention: rules.retention,
         responses: Arc::new(responses(&rules.responses)),
+        settles: rules.on_session_loss == OnSessionLoss::Settle,
     };
     Settings {
         route: Arc::from(&*route.name),

@@ -96,12 +96,8 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
 
     let addresses = Addresses { public: server.local_address(), admin: admin.local_address() };
-    let housekeeping = Housekeeping {
-        metrics,
-        arbiter: arbiter.clone(),
-        budget: shared.budget.clone(),
-        embedded,
-    };
+    let housekeeping =
+        Housekeeping { metrics, arbiter: arbiter.clone(), budget: shared.budget.clone(), embedded };
     let background =
         [tokio::spawn(housekeeping.run()), tokio::spawn(admin.serve(std::future::pending()))];
     tracing::info!(

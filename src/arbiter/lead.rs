@@ -1,6 +1,10 @@
 //! One attempt, from the question to the ledger until its end is stored.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
 use tokio::{sync::oneshot, time::Instant};
 
@@ -14,6 +18,13 @@ use crate::{
     ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError, Observer},
     telemetry::{Phase, Transition},
 };
+
+/// How far an execution came that is watched.
+enum Watched<L, F> {
+    Ended((Verdict<L>, Option<StoredResponse>)),
+    /// The lock is lost, and the call goes on to its end.
+    Adrift(Pin<Box<F>>, Hold),
+}
 
 /// Why an execution was given up before it ended by itself.
 enum GivenUp {
@@ -47,7 +58,17 @@ impl Arbiter {
                     call.log(Transition::Created, place.as_ref(), attempt);
                 }
                 call.log(Transition::Acquired, place.as_ref(), attempt);
-                let ended = self.execute(&call, hold, execute).await;
+                let ended = match self.execute(&call, hold, execute).await {
+                    Watched::Ended(ended) => ended,
+                    Watched::Adrift(execution, hold) => {
+                        call.log(Transition::SessionExpired, place.as_ref(), attempt);
+                        // Told at once: who retries waits for the call, once it is adopted.
+                        let refusal = Refusal::SessionLost;
+                        leader.end(call.fingerprint.clone(), Ending::Refused(refusal));
+                        drop(tell.send(Verdict::Refused(refusal)));
+                        return self.adopt(&call, hold, execution).await;
+                    }
+                };
                 let how = match &ended {
                     (Verdict::Refused(refusal), _) if refusal.is_loss_of_session() => {
                         Transition::SessionExpired
@@ -95,27 +116,22 @@ impl Arbiter {
     }
 
     /// Races the execution against the lease, then stores how it ended.
-    async fn execute<L, E, F>(
-        &self,
-        call: &Call,
-        hold: Hold,
-        execute: E,
-    ) -> (Verdict<L>, Option<StoredResponse>)
+    async fn execute<L, E, F>(&self, call: &Call, hold: Hold, execute: E) -> Watched<L, F>
     where
         E: FnOnce(Attempt) -> F,
         F: Future<Output = Execution<L>>,
     {
         let attempt =
             Attempt { number: hold.attempt(), token: hold.token(), gate: hold.gate().clone() };
-        let execution = {
-            let execution = execute(attempt);
-            tokio::select! {
-                biased;
-                // Ahead of the answer: an owner that was paused may find both ready.
-                () = hold.lost() => Err(GivenUp::LeaseOver),
-                execution = execution => Ok(execution),
-                () = self.0.stopping.cancelled() => Err(GivenUp::Stopping),
+        let execution = if call.policy.settles {
+            let mut execution = Box::pin(execute(attempt));
+            let ended = self.watch(&hold, execution.as_mut()).await;
+            if matches!(ended, Err(GivenUp::LeaseOver)) && hold.gate().is_passed() {
+                return Watched::Adrift(execution, hold);
             }
+            ended
+        } else {
+            self.watch(&hold, pin!(execute(attempt))).await
             // Here the execution is dropped, and with it the connection to the upstream.
         };
         let started = Instant::now();
@@ -124,7 +140,47 @@ impl Arbiter {
             Err(given_up) => refused(give_up(call, hold, &given_up).await),
         };
         call.metrics.ledger_phase(Phase::Commit, started.elapsed());
-        ended
+        Watched::Ended(ended)
+    }
+
+    /// Races the execution against the lease and the end of the gateway.
+    async fn watch<L>(
+        &self,
+        hold: &Hold,
+        execution: Pin<&mut impl Future<Output = Execution<L>>>,
+    ) -> Result<Execution<L>, GivenUp> {
+        tokio::select! {
+            biased;
+            // Ahead of the answer: an owner that was paused may find both ready.
+            () = hold.lost() => Err(GivenUp::LeaseOver),
+            execution = execution => Ok(execution),
+            () = self.0.stopping.cancelled() => Err(GivenUp::Stopping),
+        }
+    }
+
+    /// Takes the key again while the call goes on, and stores how it ends. The client is told
+    /// already.
+    async fn adopt<L>(
+        &self,
+        call: &Call,
+        hold: Hold,
+        execution: impl Future<Output = Execution<L>>,
+    ) {
+        let both = async { tokio::join!(hold.adopt(), execution) };
+        let (adopted, execution) = tokio::select! {
+            both = both => both,
+            () = self.0.stopping.cancelled() => return,
+        };
+        match adopted {
+            Ok(hold) => {
+                let (place, attempt) = (hold.place(), Some((hold.attempt(), hold.token())));
+                drop(self.settle(call, hold, execution).await);
+                call.log(Transition::Released, place.as_ref(), attempt);
+            }
+            Err(error) => {
+                end_failed(call, &error);
+            }
+        }
     }
 
     /// Stores the end; the client is answered only after this.
@@ -244,6 +300,7 @@ fn ledger_failed(call: &Call, error: &LedgerError) -> Refusal {
     let refusal = match error {
         LedgerError::Unavailable { .. } => Refusal::LedgerUnavailable,
         LedgerError::SessionLost => Refusal::SessionLostWaiting,
+        LedgerError::SessionLostBeginning => Refusal::SessionLostUnsent,
         LedgerError::RecordUnreadable { .. } => Refusal::RecordUnreadable,
         LedgerError::Overloaded { .. } => Refusal::LedgerOverloaded,
     };

@@ -5,12 +5,18 @@ use std::time::Duration;
 use http::{StatusCode, header::AUTHORIZATION};
 
 use super::{
-    model::{Config, Disposition, Idempotency, InProgress, LedgerKind, Responses, Route, Storage, ZooKeeper},
+    model::{
+        Config, Disposition, Idempotency, InProgress, LedgerKind, Responses, Route, Storage,
+        ZooKeeper,
+    },
     remark::Warning,
     source::{Source, Span},
     tree::{Kind, Node},
 };
-use crate::{domain::{ScopeSource, Secret}, ledger::zookeeper::lease};
+use crate::{
+    domain::{ScopeSource, Secret},
+    ledger::zookeeper::lease,
+};
 
 /// Beyond it, a caller's own time limit is over first.
 const LONG_REQUEST: Duration = Duration::from_mins(10);

@@ -29,9 +29,8 @@ pub(super) const BUCKETS: [f64; 16] = [
 ];
 
 /// Upper bounds of what is told in milliseconds.
-pub(super) const MILLISECONDS: [f64; 14] = [
-    0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2500.0, 5000.0,
-];
+pub(super) const MILLISECONDS: [f64; 14] =
+    [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2500.0, 5000.0];
 
 /// Every metric but those of the process, which [`process`](super::process) writes.
 pub(super) const ALL: [Description; 28] = [

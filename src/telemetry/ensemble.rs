@@ -134,9 +134,9 @@ impl Operation {
 
 impl OperationMetrics {
     pub fn new() -> Self {
-        Self(std::sync::Arc::new(Operation::ALL.map(|operation| {
-            histogram!(names::ZK_OPERATION_LATENCY, "operation" => operation.label())
-        })))
+        Self(std::sync::Arc::new(Operation::ALL.map(
+            |operation| histogram!(names::ZK_OPERATION_LATENCY, "operation" => operation.label()),
+        )))
     }
 
     pub fn answered(&self, operation: Operation, after: Duration) {

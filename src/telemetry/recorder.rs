@@ -1,6 +1,8 @@
 //! The one recorder behind all metrics, and its text for Prometheus.
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_exporter_prometheus::{
+    Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
 
 use super::{describe, log::DroppedLines, metrics, names, process::Process};
 

@@ -148,10 +148,7 @@ const ZOOKEEPER: &[Field] = &[
     Field::default(
         "root",
         "/dedup",
-        Shape::Text(Text {
-            pattern: "(/[A-Za-z0-9._-]+)+",
-            form: "write a path like `/dedup`",
-        }),
+        Shape::Text(Text { pattern: "(/[A-Za-z0-9._-]+)+", form: "write a path like `/dedup`" }),
         "The path below which everything is; one per deployment.",
     ),
     Field::default("session_timeout", "12s", TIMEOUT, "Asked for; the servers may give another."),

@@ -5,8 +5,8 @@ mod idempotency;
 mod policy;
 mod routes;
 mod upstreams;
-mod zookeeper;
 mod value;
+mod zookeeper;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -57,6 +57,7 @@ pub(super) fn read(tree: &Node, notes: &Notes<'_>) -> Option<Config> {
     };
     room_for_a_body(&file, &config);
     zookeeper::room_for_an_answer(&file, &config);
+    zookeeper::sessions_to_lose(&file, &config);
     Some(config)
 }
 

@@ -2,7 +2,7 @@
 
 use super::value::Value;
 use crate::{
-    config::model::{Config, LedgerKind, ZooKeeper, ZooKeeperAuth},
+    config::model::{Config, LedgerKind, OnSessionLoss, ZooKeeper, ZooKeeperAuth},
     domain::Secret,
     ledger::zookeeper::lease,
 };
@@ -12,7 +12,8 @@ const MOST_STORED: u64 = 512 * 1024;
 
 pub(super) fn read(ledger: &Value<'_>) -> Option<ZooKeeper> {
     let Some(block) = ledger.get("zookeeper") else {
-        let right = "write a block with `servers`, like `{ servers: [zk1:2181, zk2:2181, zk3:2181] }`";
+        let right =
+            "write a block with `servers`, like `{ servers: [zk1:2181, zk2:2181, zk3:2181] }`";
         ledger.mistake("`kind: zookeeper` has no `zookeeper` block", right);
         return None;
     };
@@ -56,9 +57,8 @@ fn read_server(value: &Value<'_>) -> Option<String> {
 fn read_root(value: &Value<'_>) -> Option<String> {
     let text = value.text()?;
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let is_step = |step: &str| {
-        !step.is_empty() && !matches!(step, "." | "..") && step.chars().all(is_inner)
-    };
+    let is_step =
+        |step: &str| !step.is_empty() && !matches!(step, "." | "..") && step.chars().all(is_inner);
     match text.strip_prefix('/') {
         Some("zookeeper") => value.is_not("belongs to the servers", "write a path like `/dedup`"),
         Some(steps) if steps.split('/').all(is_step) => Some(text.to_owned()),
@@ -69,7 +69,9 @@ fn read_root(value: &Value<'_>) -> Option<String> {
 fn read_auth(value: &Value<'_>) -> Option<ZooKeeperAuth> {
     let credentials = value.get("credentials")?;
     let text = credentials.text()?;
-    if !text.split_once(':').is_some_and(|(user, password)| !user.is_empty() && !password.is_empty())
+    if !text
+        .split_once(':')
+        .is_some_and(|(user, password)| !user.is_empty() && !password.is_empty())
     {
         credentials.mistake("these are not a user and a password", "write `user:password`");
         return None;
@@ -92,6 +94,27 @@ pub(super) fn room_for_an_answer(file: &Value<'_>, config: &Config) {
             size.mistake(
                 "the ensemble takes packets of 1 MiB at most, and an answer has to fit into one",
                 "write 512KiB or less",
+            );
+        }
+    }
+}
+
+/// A call can only be left to finish where there are sessions.
+pub(super) fn sessions_to_lose(file: &Value<'_>, config: &Config) {
+    let LedgerKind::Embedded(_) = config.ledger.kind else { return };
+    let fields = file.get("routes").map(|routes| routes.items()).unwrap_or_default();
+    for (route, field) in config.routes.iter().zip(fields) {
+        let settles = route
+            .idempotency
+            .as_ref()
+            .is_some_and(|rules| rules.on_session_loss == OnSessionLoss::Settle);
+        let rules = field.get("idempotency");
+        if let Some(field) = rules.and_then(|rules| rules.get("on_session_loss"))
+            && settles
+        {
+            field.mistake(
+                "the embedded ledger has no session to lose",
+                "write `abort`, or leave it out",
             );
         }
     }

@@ -23,7 +23,7 @@ use super::{
     undo,
 };
 use crate::{
-    domain::{AttemptId, Cause, Intent},
+    domain::{AttemptId, Cause, Intent, KeyId},
     ledger::{Begin, Begun, LedgerError, codec::encode_readable_intent},
 };
 
@@ -63,8 +63,7 @@ pub(super) async fn begin(core: &Arc<Core>, request: Begin) -> Result<Begun, Led
         let paths = task.layout.key(&request.key);
         let patience = Instant::now() + task.settings.timeout;
         let (core, request) = (&task, &request);
-        let seeker =
-            Seeker { core, request, paths: &paths, caller: &mut caller, patience };
+        let seeker = Seeker { core, request, paths: &paths, caller: &mut caller, patience };
         let begun = seeker.seek().await;
         // A hold that nobody takes is dropped here or in the channel, and so releases the key.
         drop(caller.send(begun));
@@ -85,7 +84,8 @@ impl Seeker<'_> {
                 return Err(closed());
             }
             let sessions = &self.core.sessions;
-            let Some(session) = sessions.usable_until(&self.request.key, self.patience).await else {
+            let Some(session) = sessions.usable_until(&self.request.key, self.patience).await
+            else {
                 return Err(self.core.unavailable());
             };
             match self.look(&session).await {
@@ -265,7 +265,7 @@ impl Seeker<'_> {
     async fn find_new(&self, live: Live, intent: Intent) -> Step {
         let Some(found) = lock::find(&live, self.paths).await else {
             undo::start(self.core, self.request.key, live);
-            return Step::Told(Err(LedgerError::SessionLost));
+            return Step::Told(Err(LedgerError::SessionLostBeginning));
         };
         let Some(path) = found else { return Step::Again };
         loop {
@@ -278,7 +278,7 @@ impl Seeker<'_> {
                 Err(fault) if live.session().lost.is_cancelled() => {
                     undo::start(self.core, self.request.key, live);
                     tracing::debug!(%fault, "begin in doubt at the end of its session");
-                    return Step::Told(Err(LedgerError::SessionLost));
+                    return Step::Told(Err(LedgerError::SessionLostBeginning));
                 }
                 Err(_) => sleep(jitter(PAUSE)).await,
             }
@@ -325,12 +325,11 @@ impl Seeker<'_> {
     /// For the person who looks at the node.
     pub(super) fn lock_data(&self) -> Vec<u8> {
         let origin = &self.request.origin;
-        let digest: String =
-            self.request.fingerprint.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let fingerprint = KeyId::from_bytes(self.request.fingerprint.digest);
         serde_json::json!({
             "gateway": &*origin.gateway,
             "request_id": &*origin.request_id,
-            "fingerprint": digest,
+            "fingerprint": fingerprint.to_string(),
         })
         .to_string()
         .into_bytes()

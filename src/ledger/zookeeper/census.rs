@@ -43,7 +43,8 @@ async fn count(core: &Core) {
             servers = voters;
         }
     }
-    let asked: Vec<_> = servers.iter().cloned().map(|server| tokio::spawn(serves(server))).collect();
+    let asked: Vec<_> =
+        servers.iter().cloned().map(|server| tokio::spawn(serves(server))).collect();
     let mut serving = 0;
     for answer in asked {
         serving += u32::from(answer.await.unwrap_or(false));
@@ -60,7 +61,9 @@ fn voters(config: &str) -> BTreeSet<String> {
         let (peer, client) = line.rsplit_once(';').unwrap_or((line, ""));
         let host = peer.split_once('=')?.1.split(':').next()?;
         match client.rsplit_once(':') {
-            Some(("0.0.0.0" | "[::]" | "[0:0:0:0:0:0:0:0]", port)) => Some(format!("{host}:{port}")),
+            Some(("0.0.0.0" | "[::]" | "[0:0:0:0:0:0:0:0]", port)) => {
+                Some(format!("{host}:{port}"))
+            }
             Some(_) => Some(client.to_owned()),
             None if client.is_empty() => None,
             None => Some(format!("{host}:{client}")),

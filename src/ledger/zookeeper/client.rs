@@ -315,7 +315,9 @@ impl Op {
             Self::Create { path, data } => {
                 writer.add_create(path, data, &CreateMode::Persistent.with_acls(acls))
             }
-            Self::SetData { path, data, version } => writer.add_set_data(path, data, Some(*version)),
+            Self::SetData { path, data, version } => {
+                writer.add_set_data(path, data, Some(*version))
+            }
             Self::Delete { path, version } => writer.add_delete(path, *version),
         }
     }

@@ -19,7 +19,10 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, Intent},
-    ledger::{Begun, LedgerError, codec::{Stored, encode_readable_intent}},
+    ledger::{
+        Begun, LedgerError,
+        codec::{Stored, encode_readable_intent},
+    },
     telemetry::ensemble,
 };
 
@@ -68,7 +71,7 @@ impl Seeker<'_> {
                         Written::Judge => continue,
                         Written::SessionLost => {
                             undo::start(self.core, self.request.key, lock.live);
-                            return Step::Told(Err(LedgerError::SessionLost));
+                            return Step::Told(Err(LedgerError::SessionLostBeginning));
                         }
                     },
                     Decided::Behind(name) => name,
@@ -112,16 +115,13 @@ impl Seeker<'_> {
         let lost = lock.session().lost.clone();
         let until = self.request.wait_until.unwrap_or(self.patience);
         let event = async {
-            match lock.watch(self.paths, name).await {
-                Ok(Some(watcher)) => {
-                    watcher.changed().await;
-                    ensemble::watch_notified(self.core.layout.root());
-                    if let Some(observer) = &self.request.observer {
-                        observer.woken(&lock.for_log(true));
-                    }
+            // Without a watcher it is gone already, or there was no reply: list again.
+            if let Ok(Some(watcher)) = lock.watch(self.paths, name).await {
+                watcher.changed().await;
+                ensemble::watch_notified(self.core.layout.root());
+                if let Some(observer) = &self.request.observer {
+                    observer.woken(&lock.for_log(true));
                 }
-                // Gone already, or no reply: list again.
-                Ok(None) | Err(_) => {}
             }
         };
         let waited = tokio::select! {

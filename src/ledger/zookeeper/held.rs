@@ -9,6 +9,7 @@ use tokio::{
 use zookeeper_client::{MultiWriteResult, Stat};
 
 use super::{
+    adopt,
     client::{MOST_BYTES, Op, Operation},
     core::Core,
     fault::{Fault, Refusal},
@@ -63,6 +64,10 @@ const AROUND: usize = 8 * 1024;
 impl HeldKey {
     pub(super) fn into_hold(self) -> Hold {
         let gate = Gate::new(Some(self.lock.live.lease()));
+        self.into_hold_behind(gate)
+    }
+
+    pub(super) fn into_hold_behind(self, gate: Gate) -> Hold {
         let (token, attempt) = (self.intent.token, self.intent.attempt);
         Hold::new(token, attempt, gate, Box::new(self))
     }
@@ -80,8 +85,11 @@ impl HeldKey {
     }
 
     fn record(&self, mut response: StoredResponse) -> Record {
-        let headers: usize =
-            response.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 8).sum();
+        let headers: usize = response
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 8)
+            .sum();
         if let StoredBody::Kept(body) = &response.body
             && body.len() + headers + AROUND > MOST_BYTES
         {
@@ -125,7 +133,10 @@ impl HeldKey {
                     return self.find(change).await;
                 }
                 // The record changed although the lock was ours: an operator forced it.
-                Err(Fault::Refused { index: 1, refusal: Refusal::NoNode | Refusal::BadVersion }) => {
+                Err(Fault::Refused {
+                    index: 1,
+                    refusal: Refusal::NoNode | Refusal::BadVersion,
+                }) => {
                     drop(self.lock.session().client.delete(&self.lock.path).await);
                     return self.find(change).await;
                 }
@@ -172,9 +183,8 @@ impl HeldKey {
     fn ended(&self, change: &Change, results: &[MultiWriteResult]) -> Ended {
         match change {
             Change::Complete(record) => {
-                let stat = results.iter().find_map(|result| match result {
-                    MultiWriteResult::SetData { stat } => Some(*stat),
-                    _ => None,
+                let stat = results.iter().find_map(|result| {
+                    if let MultiWriteResult::SetData { stat } = result { Some(*stat) } else { None }
                 });
                 Ended::Completed(Arc::new(self.stamped(record, stat)))
             }
@@ -274,6 +284,21 @@ impl Held for HeldKey {
                 }
             }
         })
+    }
+
+    fn adopt(self: Box<Self>, gate: Gate) -> BoxFuture<'static, Result<Hold, EndError>> {
+        let core = Arc::clone(&self.core);
+        let (done, told) = oneshot::channel();
+        let adopting = Arc::clone(&core);
+        core.spawn_end(async move {
+            let adopted = tokio::select! {
+                adopted = adopt::adopt(*self, gate) => adopted,
+                () = adopting.closing.cancelled() => Err(EndError::LockLost),
+            };
+            // A hold that nobody takes leaves the key unknown.
+            drop(done.send(adopted));
+        });
+        Box::pin(async move { told.await.unwrap_or(Err(EndError::LockLost)) })
     }
 
     fn place(&self) -> Option<LockPlace> {

@@ -95,6 +95,7 @@ impl Verdict {
         }
     }
 
+    #[expect(clippy::result_large_err, reason = "it is matched at once and never kept")]
     /// What the caller is told, where nothing else is to be done.
     pub(super) fn told(self) -> Result<Begun, Self> {
         match self {

@@ -5,6 +5,7 @@
 //! session, which ends before the servers can have let anyone else in. Each attempt is a task of
 //! its own from before its first request is sent until its fate is known: callers only watch.
 
+mod adopt;
 mod begin;
 mod census;
 mod client;
@@ -56,8 +57,11 @@ pub struct ZooKeeper {
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("no server of the ensemble gives a session ({0})")]
-    Connect(Error),
+    #[error(
+        "no server of {servers} gives a session ({source}); are they ZooKeeper servers with a \
+         quorum, and can they be reached from here?"
+    )]
+    Connect { servers: String, source: Error },
     #[error("the ensemble does not accept ledger.zookeeper.auth")]
     Auth,
     #[error(
@@ -76,6 +80,9 @@ pub enum OpenError {
 pub fn lease(session_timeout: Duration, tick_time: Duration) -> Duration {
     lease::Terms { timeout: session_timeout, tick: tick_time }.shortest_lease()
 }
+
+/// How long a start waits for further sessions once it has one.
+const OTHERS: Duration = Duration::from_secs(1);
 
 // === impl ZooKeeper ===
 
@@ -106,9 +113,12 @@ impl ZooKeeper {
         census::start(&core, runtime.handle());
         let ledger = Self { core, runtime: Some(runtime) };
         match timeout(patience, ledger.core.sessions.first()).await {
-            Ok(Err(error)) => Err(error),
-            Ok(Ok(())) | Err(_) => Ok(ledger),
+            Ok(Err(error)) => return Err(error),
+            // The others are as good as there: keys are spread over them from the start.
+            Ok(Ok(())) => drop(timeout(OTHERS, ledger.core.sessions.all_open()).await),
+            Err(_elapsed) => {}
         }
+        Ok(ledger)
     }
 }
 
@@ -153,7 +163,7 @@ impl Drop for ZooKeeper {
 // === impl OpenError ===
 
 impl OpenError {
-    fn root(layout: &Layout, fault: Fault) -> Self {
+    fn root(layout: &Layout, fault: &Fault) -> Self {
         let is_final = matches!(
             fault.refusal(),
             Some(Refusal::Other(Error::NoAuth | Error::InvalidAcl | Error::NotReadOnly))
@@ -166,7 +176,7 @@ impl OpenError {
         match self {
             Self::Auth | Self::NoLease { .. } | Self::Threads(_) => true,
             Self::Root { is_final, .. } => *is_final,
-            Self::Connect(_) => false,
+            Self::Connect { .. } => false,
         }
     }
 }

@@ -130,7 +130,8 @@ impl Sequence {
         MARKS.iter().find_map(|mark| {
             let (_, digits) = name.rsplit_once(mark)?;
             let number: i64 = digits.parse().ok()?;
-            (digits.trim_start_matches('-').len() >= 10).then_some(Self(number as i32))
+            // Ten characters, of which the first may be a sign.
+            (digits.len() >= 10).then_some(Self(number as i32))
         })
     }
 

@@ -19,7 +19,7 @@ pub(super) async fn prepare(client: &Client, layout: &Layout) -> Result<(), Open
             root(client, layout).await?;
             HashSet::new()
         }
-        Err(fault) => return Err(OpenError::root(layout, fault)),
+        Err(fault) => return Err(OpenError::root(layout, &fault)),
     };
     let shards = (0..Layout::SHARDS).map(|number| layout.shard(number));
     let wanted = shards.chain([layout.gateways()]);
@@ -32,7 +32,7 @@ pub(super) async fn prepare(client: &Client, layout: &Layout) -> Result<(), Open
             creations.push(Box::pin(create(client, path)));
         }
         for creation in join_all(creations).await {
-            creation.map_err(|fault| OpenError::root(layout, fault))?;
+            creation.map_err(|fault| OpenError::root(layout, &fault))?;
         }
     }
     Ok(())
@@ -42,7 +42,7 @@ async fn root(client: &Client, layout: &Layout) -> Result<(), OpenError> {
     let root = layout.root();
     let ends = root.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(at, _)| at);
     for end in ends.chain([root.len()]) {
-        create(client, &root[..end]).await.map_err(|fault| OpenError::root(layout, fault))?;
+        create(client, &root[..end]).await.map_err(|fault| OpenError::root(layout, &fault))?;
     }
     Ok(())
 }

@@ -4,7 +4,12 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{core::Core, fault::{Fault, Refusal}, paths, session::Session};
+use super::{
+    core::Core,
+    fault::{Fault, Refusal},
+    paths,
+    session::Session,
+};
 
 const INTERVAL: Duration = Duration::from_secs(30);
 

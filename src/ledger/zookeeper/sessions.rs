@@ -145,6 +145,15 @@ impl Sessions {
         self.closing.cancel();
     }
 
+    /// Resolves once every slot has a session.
+    pub(super) async fn all_open(&self) {
+        let mut changed = self.changed.subscribe();
+        while (0..self.slots.len()).any(|slot| self.of(slot).is_none()) {
+            // The sender lives as long as `self`.
+            drop(changed.changed().await);
+        }
+    }
+
     /// Ends every session in good order.
     pub(super) async fn close(&self) {
         self.closing.cancel();
@@ -193,20 +202,31 @@ impl Sessions {
         for auth in &settings.auth {
             connector = connector.with_auth(&auth.scheme, auth.credentials.expose());
         }
-        let library = connector.connect(&settings.servers.join(",")).await.map_err(|error| {
-            if matches!(error, Error::AuthFailed) { OpenError::Auth } else { OpenError::Connect(error) }
-        })?;
+        let servers = settings.servers.join(",");
+        let library = match connector.connect(&servers).await {
+            Ok(library) => library,
+            Err(Error::AuthFailed) => return Err(OpenError::Auth),
+            Err(source) => return Err(OpenError::Connect { servers, source }),
+        };
         let id = library.session_id().0;
         let terms = Terms { timeout: library.session_timeout(), tick: settings.tick_time };
         if terms.shortest_lease().is_zero() {
             return Err(OpenError::NoLease { negotiated: terms.timeout, tick: terms.tick });
         }
+        if terms.timeout != settings.session_timeout {
+            tracing::warn!(
+                asked = ?settings.session_timeout,
+                negotiated = ?terms.timeout,
+                "the servers gave another session timeout than ledger.zookeeper.session_timeout"
+            );
+        }
         let acls = if settings.auth.is_empty() { Acls::anyone_all() } else { Acls::creator_all() };
         let client = Client::new(library, acls, self.metrics.clone());
         prepare(&client, &self.layout).await?;
         let path = self.layout.heartbeat(&settings.gateway, id);
-        let created = client.create(&path, settings.gateway.as_bytes(), CreateMode::Ephemeral).await;
-        let (_, stat) = created.map_err(|fault| OpenError::root(&self.layout, fault))?;
+        let created =
+            client.create(&path, settings.gateway.as_bytes(), CreateMode::Ephemeral).await;
+        let (_, stat) = created.map_err(|fault| OpenError::root(&self.layout, &fault))?;
         self.time.observe(stat.mtime);
         let clocks = (settings.clock.clone(), Arc::clone(&self.time));
         Ok(Arc::new(Session::new((id, slot), client, path, (terms, asked), clocks)))

@@ -63,9 +63,8 @@ async fn run(core: &Core) {
                     }
                     sleep(core.settings.sweep.interval).await;
                 }
-                Ok(false) => sleep(LOOK).await,
                 Err(fault) if fault.is_refused_with(&Refusal::NoNode) => break,
-                Err(_) => sleep(LOOK).await,
+                Ok(false) | Err(_) => sleep(LOOK).await,
             }
         }
     }
@@ -83,7 +82,8 @@ async fn is_elected(core: &Core, session: &Session, node: &str) -> Result<bool, 
     let all = session.client.children(&core.layout.gateways()).await?;
     let standing = all.iter().filter_map(|name| Some((Sequence::of_candidate(name)?, name)));
     let own = paths::name_of(node);
-    let Some(sequence) = Sequence::of_candidate(own).filter(|_| all.iter().any(|n| n == own)) else {
+    let Some(sequence) = Sequence::of_candidate(own).filter(|_| all.iter().any(|n| n == own))
+    else {
         return Err(Fault::Refused { index: 0, refusal: Refusal::NoNode });
     };
     let is_before = |other: Sequence| sequence.is_behind(other);

@@ -75,12 +75,7 @@ async fn is_gone(session: &Session, path: &str) -> bool {
 }
 
 /// Takes the key's lock like anyone else, and frees the key if it is that attempt's intent.
-async fn free(
-    core: &Core,
-    session: &Arc<Session>,
-    paths: &KeyPaths,
-    attempt: AttemptId,
-) -> Tried {
+async fn free(core: &Core, session: &Arc<Session>, paths: &KeyPaths, attempt: AttemptId) -> Tried {
     match read(session, paths).await {
         Ok(Some((Stored::Intent { intent, ended_at: None }, _)))
             if intent.attempt_id == attempt && !intent.may_have_run => {}
@@ -131,25 +126,19 @@ async fn free(
     Tried::Again
 }
 
-async fn read(
-    session: &Session,
-    paths: &KeyPaths,
-) -> Result<Option<(Stored, i32)>, Fault> {
+async fn read(session: &Session, paths: &KeyPaths) -> Result<Option<(Stored, i32)>, Fault> {
     match session.client.get(&paths.record).await {
         // What cannot be read is nobody's intent.
-        Ok((data, stat)) => Ok(Stored::decode(&data.into()).ok().map(|stored| (stored, stat.version))),
+        Ok((data, stat)) => {
+            Ok(Stored::decode(&data.into()).ok().map(|stored| (stored, stat.version)))
+        }
         Err(Fault::Refused { refusal: Refusal::NoNode, .. }) => Ok(None),
         Err(fault) => Err(fault),
     }
 }
 
 /// Lock, record and, if nobody waits, the key's node, in one transaction. Only for the lowest.
-pub(super) async fn erase(
-    session: &Session,
-    paths: &KeyPaths,
-    lock: &Lock,
-    version: i32,
-) -> bool {
+pub(super) async fn erase(session: &Session, paths: &KeyPaths, lock: &Lock, version: i32) -> bool {
     let mut ops = vec![
         Op::Delete { path: lock.path.clone(), version: Some(0) },
         Op::Delete { path: paths.record.clone(), version: Some(version) },

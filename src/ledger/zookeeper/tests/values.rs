@@ -19,7 +19,10 @@ fn intent() -> Intent {
         attempt: 2,
         token: FencingToken::new(7),
         may_have_run: true,
-        fingerprint: Fingerprint { recipe: Arc::clone(&request.fingerprint.recipe), digest: [9; 32] },
+        fingerprint: Fingerprint {
+            recipe: Arc::clone(&request.fingerprint.recipe),
+            digest: [9; 32],
+        },
         retention: request.retention,
         origin: request.origin,
         begun_at: Timestamp::from_millis(5),
