@@ -6,6 +6,7 @@
 mod shared;
 mod support;
 
+mod chaos;
 mod crash;
 mod duplicates;
 mod lost_replies;

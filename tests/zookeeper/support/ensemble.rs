@@ -140,6 +140,13 @@ impl Ensemble {
         self.control("restart", which).await;
     }
 
+    /// Resumes and starts whatever a fault has left, until all serve.
+    pub(crate) async fn heal(&self) {
+        let environment = self.environment.clone();
+        let healed = tokio::task::spawn_blocking(move || control(&["heal"], &environment));
+        soon("all servers", healed).await.unwrap();
+    }
+
     /// The number of the server that leads.
     pub(crate) async fn leader(&self) -> Which {
         let number = tokio::task::spawn_blocking({

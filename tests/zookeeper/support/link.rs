@@ -55,13 +55,16 @@ struct State {
     let_go: watch::Sender<bool>,
 }
 
+/// The requests of a connection that have no reply yet, by their numbers, and what is to happen to
+/// the reply.
+type Pending = Arc<Mutex<HashMap<i32, (Kind, Option<Fate>)>>>;
+
 /// One direction of a connection.
 struct Pump {
     state: Arc<State>,
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
-    /// The requests without a reply, by their numbers, and what is to happen to the reply.
-    pending: Arc<Mutex<HashMap<i32, (Kind, Option<Fate>)>>>,
+    pending: Pending,
 }
 
 // === impl Link ===
@@ -189,7 +192,7 @@ async fn connect(client: TcpStream, server: SocketAddr, state: Arc<State>) {
     state.opened.send_modify(|opened| *opened += 1);
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let pending = Arc::<Mutex<HashMap<i32, (Kind, Option<Fate>)>>>::default();
+    let pending = Pending::default();
     let up = Pump {
         state: Arc::clone(&state),
         from: from_client,
