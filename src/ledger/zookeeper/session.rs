@@ -32,6 +32,8 @@ pub(super) struct Session {
     pub(super) slot: usize,
     pub(super) client: Client,
     pub(super) heartbeat_path: String,
+    /// Its node in the election of the sweeper, if it stands.
+    pub(super) candidate: Option<String>,
     /// The lease is over, or the session is: nothing of it is surely ours any more.
     pub(super) lost: CancellationToken,
     pub(super) terms: Terms,
@@ -69,7 +71,7 @@ impl Session {
     pub(super) fn new(
         (id, slot): (i64, usize),
         client: Client,
-        heartbeat_path: String,
+        (heartbeat_path, candidate): (String, Option<String>),
         (terms, asked): (Terms, BootInstant),
         (clock, time): (Clock, Arc<ServerTime>),
     ) -> Self {
@@ -78,6 +80,7 @@ impl Session {
             slot,
             client,
             heartbeat_path,
+            candidate,
             lost: CancellationToken::new(),
             terms,
             clock,
