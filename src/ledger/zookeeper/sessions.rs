@@ -267,7 +267,8 @@ impl Sessions {
                 "session lost"
             );
         }
-        drop(timeout(ANSWERS, session.idle()).await);
+        let answers = if loss.is_some() { ANSWERS } else { GOODBYE };
+        drop(timeout(answers, session.idle()).await);
         if let Some(mut watcher) = session.client.close() {
             drop(timeout(GOODBYE, watcher.changed()).await);
         }
