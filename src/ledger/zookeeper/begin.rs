@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::oneshot,
-    time::{Instant, sleep},
+    time::{Instant, sleep, sleep_until},
 };
 use zookeeper_client::MultiWriteResult;
 
@@ -58,6 +58,9 @@ pub(super) async fn begin(core: &Arc<Core>, request: Begin) -> Result<Begun, Led
         return Err(closed());
     }
     let (mut caller, told) = oneshot::channel();
+    let now = Instant::now();
+    // What is in doubt by then is cleared up without the caller.
+    let enough = request.wait_until.map_or(now, |until| until.max(now)) + core.settings.timeout;
     let task = Arc::clone(core);
     core.spawn(async move {
         let paths = task.layout.key(&request.key);
@@ -72,6 +75,7 @@ pub(super) async fn begin(core: &Arc<Core>, request: Begin) -> Result<Begun, Led
         biased;
         told = told => told.unwrap_or_else(|_dropped| Err(closed())),
         () = core.closing.cancelled() => Err(closed()),
+        () = sleep_until(enough) => Err(core.unavailable()),
     }
 }
 
@@ -209,6 +213,9 @@ impl Seeker<'_> {
     /// Container, lock and intent in one transaction, which succeeds for the sole contender only.
     /// `None` if the key's node is there already.
     async fn begin_new(&self, session: &Arc<Session>) -> Option<Step> {
+        if let Err(overloaded) = session.has_room() {
+            return Some(Step::Told(Err(overloaded)));
+        }
         let live = session.enter(AttemptId::random());
         let opening = Opening::fresh(self.request, None);
         let intent = self.intent(live.attempt(), &opening);

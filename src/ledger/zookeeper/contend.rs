@@ -48,10 +48,16 @@ enum Written {
 
 impl Seeker<'_> {
     pub(super) async fn contend(&mut self, session: &Arc<Session>, turn: Turn) -> Step {
+        if let Err(overloaded) = session.has_room() {
+            return Step::Told(Err(overloaded));
+        }
         let attempt = AttemptId::random();
         let mut lock = match Lock::ask(session, self.paths, attempt, &self.lock_data()).await {
             Asked::Placed(lock) => lock,
             Asked::NoKey => return Step::Again,
+            Asked::Failed(_) if session.lost.is_cancelled() => {
+                return Step::Told(Err(LedgerError::SessionLost));
+            }
             Asked::Failed(fault) => return again(&fault),
         };
         lock.count(&self.request.origin.route);
@@ -98,8 +104,18 @@ impl Seeker<'_> {
                 lock.leave(self.core).await;
                 return Step::Told(Ok(Begun::InProgress));
             }
+            let room = session.watch_room(self.paths.child(&behind).len());
+            let watching = match room {
+                Ok(watching) => watching,
+                Err(overloaded) => {
+                    lock.leave(self.core).await;
+                    return Step::Told(Err(overloaded));
+                }
+            };
             turn.queue();
-            match self.wait_behind(&lock, &behind).await {
+            let waited = self.wait_behind(&lock, &behind).await;
+            drop(watching);
+            match waited {
                 Waited::Changed => {}
                 Waited::Enough => {
                     lock.leave(self.core).await;

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, BootInstant, Clock},
-    ledger::Lease,
+    ledger::{Lease, LedgerError},
 };
 
 /// Everything that is bound to one session: its client, its lease and the attempts whose locks it
@@ -32,6 +32,8 @@ pub(super) struct Session {
     pub(super) slot: usize,
     pub(super) client: Client,
     pub(super) heartbeat_path: String,
+    /// Its node in the election of the sweeper, if it stands.
+    pub(super) candidate: Option<String>,
     /// The lease is over, or the session is: nothing of it is surely ours any more.
     pub(super) lost: CancellationToken,
     pub(super) terms: Terms,
@@ -43,6 +45,8 @@ pub(super) struct Session {
     left: Notify,
     asked: Notify,
     sent: AtomicU64,
+    /// Bytes of the paths that are watched.
+    watched: AtomicUsize,
     acknowledged: watch::Sender<u64>,
 }
 
@@ -63,13 +67,27 @@ pub(super) struct Live {
     gone: CancellationToken,
 }
 
+/// A path that is watched.
+#[derive(Debug)]
+pub(super) struct Watching {
+    session: Arc<Session>,
+    path: usize,
+}
+
+/// A server lists all of a session's ephemeral nodes in the one packet that ends it.
+const MOST_LOCKS: usize = 8_000;
+
+/// With more bytes of watched paths than fit into one packet of 128 KiB, the library's session
+/// would not survive a reconnection.
+const MOST_WATCHED: usize = 100 * 1024;
+
 // === impl Session ===
 
 impl Session {
     pub(super) fn new(
         (id, slot): (i64, usize),
         client: Client,
-        heartbeat_path: String,
+        (heartbeat_path, candidate): (String, Option<String>),
         (terms, asked): (Terms, BootInstant),
         (clock, time): (Clock, Arc<ServerTime>),
     ) -> Self {
@@ -78,6 +96,7 @@ impl Session {
             slot,
             client,
             heartbeat_path,
+            candidate,
             lost: CancellationToken::new(),
             terms,
             clock,
@@ -87,6 +106,7 @@ impl Session {
             left: Notify::new(),
             asked: Notify::new(),
             sent: AtomicU64::new(0),
+            watched: AtomicUsize::new(0),
             acknowledged: watch::Sender::new(0),
         }
     }
@@ -160,6 +180,24 @@ impl Session {
         Live { session: Arc::clone(self), attempt, gone }
     }
 
+    /// Room for one more lock node, or what there is too much of.
+    pub(super) fn has_room(&self) -> Result<(), LedgerError> {
+        if self.live_count() < MOST_LOCKS {
+            return Ok(());
+        }
+        Err(LedgerError::Overloaded { what: "live locks of a session" })
+    }
+
+    /// Counts a path as watched until the guard is dropped.
+    pub(super) fn watch_room(self: &Arc<Self>, path: usize) -> Result<Watching, LedgerError> {
+        let watched = self.watched.fetch_add(path, Ordering::Relaxed) + path;
+        let watching = Watching { session: Arc::clone(self), path };
+        if watched <= MOST_WATCHED {
+            return Ok(watching);
+        }
+        Err(LedgerError::Overloaded { what: "watched paths of a session" })
+    }
+
     pub(super) fn live(&self) -> Vec<AttemptId> {
         lock(&self.live).keys().copied().collect()
     }
@@ -207,6 +245,12 @@ impl fmt::Debug for Session {
             .field("slot", &self.slot)
             .field("lost", &self.lost.is_cancelled())
             .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.session.watched.fetch_sub(self.path, Ordering::Relaxed);
     }
 }
 

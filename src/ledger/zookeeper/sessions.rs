@@ -228,8 +228,17 @@ impl Sessions {
             client.create(&path, settings.gateway.as_bytes(), CreateMode::Ephemeral).await;
         let (_, stat) = created.map_err(|fault| OpenError::root(&self.layout, &fault))?;
         self.time.observe(stat.mtime);
+        // One session of each gateway stands for the election of the sweeper.
+        let candidate = if slot == 0 {
+            let election = self.layout.election();
+            let mode = CreateMode::EphemeralSequential;
+            let created = client.create(&election, settings.gateway.as_bytes(), mode).await;
+            Some(created.map_err(|fault| OpenError::root(&self.layout, &fault))?.0)
+        } else {
+            None
+        };
         let clocks = (settings.clock.clone(), Arc::clone(&self.time));
-        Ok(Arc::new(Session::new((id, slot), client, path, (terms, asked), clocks)))
+        Ok(Arc::new(Session::new((id, slot), client, (path, candidate), (terms, asked), clocks)))
     }
 
     /// Until the session is lost, and until nothing of it is left.
@@ -258,7 +267,8 @@ impl Sessions {
                 "session lost"
             );
         }
-        drop(timeout(ANSWERS, session.idle()).await);
+        let answers = if loss.is_some() { ANSWERS } else { GOODBYE };
+        drop(timeout(answers, session.idle()).await);
         if let Some(mut watcher) = session.client.close() {
             drop(timeout(GOODBYE, watcher.changed()).await);
         }

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
-use zookeeper_client::CreateMode;
 
 use super::{
     core::Core,
@@ -52,29 +51,20 @@ pub(super) fn start(core: &Arc<Core>, runtime: &tokio::runtime::Handle) {
 async fn run(core: &Core) {
     loop {
         sleep(LOOK).await;
-        let Some(session) = core.sessions.any() else { continue };
-        // The node ends with its session: then another is elected, or this one again.
-        let Ok(node) = stand(core, &session).await else { continue };
-        while !session.lost.is_cancelled() {
-            match is_elected(core, &session, &node).await {
-                Ok(true) => {
-                    if let Err(fault) = pass(core, &session).await {
-                        tracing::warn!(%fault, "sweeping was interrupted");
-                    }
-                    sleep(core.settings.sweep.interval).await;
+        let candidate = core.sessions.all().into_iter().find(|session| session.candidate.is_some());
+        let Some(session) = candidate.filter(|session| session.is_leased()) else { continue };
+        let Some(node) = session.candidate.clone() else { continue };
+        match is_elected(core, &session, &node).await {
+            Ok(true) => {
+                if let Err(fault) = pass(core, &session).await {
+                    tracing::warn!(%fault, "sweeping was interrupted");
                 }
-                Err(fault) if fault.is_refused_with(&Refusal::NoNode) => break,
-                Ok(false) | Err(_) => sleep(LOOK).await,
+                sleep(core.settings.sweep.interval).await;
             }
+            Ok(false) => {}
+            Err(fault) => tracing::debug!(%fault, "the election of the sweeper is not known"),
         }
     }
-}
-
-async fn stand(core: &Core, session: &Session) -> Result<String, Fault> {
-    let gateway = core.settings.gateway.as_bytes();
-    let path = core.layout.election();
-    let created = session.client.create(&path, gateway, CreateMode::EphemeralSequential).await;
-    created.map(|(path, _)| path)
 }
 
 /// Whether our node is the lowest; an error if it is not there.

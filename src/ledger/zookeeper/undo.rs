@@ -36,8 +36,8 @@ enum Tried {
 /// Goes on until it is done or the ledger closes, whoever waits.
 pub(super) fn start(core: &Arc<Core>, key: KeyId, live: Live) {
     let (attempt, former) = (live.attempt(), live.session().heartbeat_path.clone());
-    let is_lost = live.session().lost.is_cancelled();
-    let former = is_lost.then_some(former);
+    // By its lease, which may be over a moment before anyone is told.
+    let former = (!live.session().is_leased()).then_some(former);
     // The session may not wait for this: it must end first.
     drop(live);
     let undoing = Arc::clone(core);
