@@ -143,6 +143,10 @@ async fn a_thousand_waiters_over_three_gateways_cost_the_servers_a_handful_of_re
         waiters.spawn(async move { ask(address, &post("k")).await });
     }
     wait_together(&gateways, u32::try_from(WAITERS).unwrap() - 2).await;
+    let mut peer = Peer::of(&deployment.ensemble);
+    let locks = deployment.locks(&mut peer).await;
+    assert!(locks.len() <= gateways.len(), "one contender for each gateway: {locks:?}");
+    drop(peer);
     let before = deployment.ensemble.sum("zk_packets_received").await;
     upstream.go();
     assert_eq!(holder.answer().await.status, 201);

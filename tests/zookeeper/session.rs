@@ -237,6 +237,32 @@ async fn a_gateway_that_stops_finishes_its_requests_and_leaves_no_node_of_a_sess
     assert!(left.is_empty(), "{left:?}");
 }
 
+// Z19
+#[tokio::test]
+async fn a_gateway_that_stops_while_a_request_waits_takes_its_node_along() {
+    let upstream = Upstream::holding();
+    let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 1s }");
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway().await, deployment.gateway_via(&link).await);
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    let mut waiter = Client::connect(other.address).await;
+    waiter.send(&post("k")).await;
+    link.passes(Kind::Contend, 1).await;
+    other.signal(rustix::process::Signal::TERM);
+
+    assert_eq!(waiter.answer().await.code(), "in-progress");
+    assert_eq!(other.exit_code().await, 0);
+    let mut peer = Peer::of(&deployment.ensemble);
+    let nodes = peer.tree(&deployment.root).await;
+    let owners: std::collections::BTreeSet<_> =
+        nodes.values().filter(|node| node.is_ephemeral).map(|node| node.owner).collect();
+    assert_eq!(owners.len(), 1, "only the holder's: {nodes:?}");
+    upstream.go();
+    assert_eq!(client.answer().await.status, 201);
+}
+
 // Z9, Z13, Z15
 #[tokio::test]
 async fn a_hundred_cut_connections_leave_no_node_and_fail_no_request() {
