@@ -122,7 +122,8 @@ impl Request {
 
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self::over(soon("a connection", TcpStream::connect(address)).await.unwrap())
+        let stream = soon("a connection", TcpStream::connect(address)).await.unwrap();
+        Self::over(stream)
     }
 
     pub(crate) fn over(stream: TcpStream) -> Self {
