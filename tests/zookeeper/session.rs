@@ -116,11 +116,11 @@ async fn a_waiter_whose_session_is_lost_is_told_that_the_key_is_in_progress() {
     let mut client = Client::connect(holder.address).await;
     client.send(&post("k")).await;
     upstream.received(1).await;
+    let mut peer = Peer::of(&deployment.ensemble);
+    let [lock] = &deployment.locks(&mut peer).await[..] else { panic!("one lock") };
     let mut waiter = Client::connect(other.address).await;
     waiter.send(&post("k")).await;
-    link.passes(Kind::Contend, 1).await;
-    // It lists the nodes and watches the one before its own.
-    link.passes(Kind::Read, link.passed(Kind::Read) + 2).await;
+    deployment.ensemble.watched(lock).await;
     link.stall();
 
     let answer = waiter.answer().await;

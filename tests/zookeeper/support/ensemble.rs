@@ -92,7 +92,8 @@ impl Ensemble {
         let ensemble = Self { turn, servers, environment };
         let environment = ensemble.environment.clone();
         let started = tokio::task::spawn_blocking(move || control(&["start"], &environment));
-        soon("an ensemble of its own", started).await.unwrap();
+        // The script's own patience ends it.
+        started.await.unwrap();
         (ensemble, wires)
     }
 
@@ -167,6 +168,20 @@ impl Ensemble {
         sum
     }
 
+    /// Until someone watches this node.
+    pub(crate) async fn watched(&self, path: &str) {
+        let watched = async {
+            loop {
+                for server in &self.servers {
+                    if word(*server, "wchp").await.lines().any(|line| line == path) {
+                        return;
+                    }
+                }
+            }
+        };
+        soon("a watch", watched).await;
+    }
+
     /// Until a counter over all servers fulfils a condition.
     pub(crate) async fn sum_is(&self, counter: &str, is_meant: impl Fn(i64) -> bool) -> i64 {
         let reached = async {
@@ -194,14 +209,19 @@ impl Drop for Ensemble {
 
 /// All counters of one server.
 async fn mntr(server: SocketAddr) -> HashMap<String, String> {
+    let text = word(server, "mntr").await;
+    let pairs = text.lines().filter_map(|line| line.split_once('\t'));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// What a server answers to one of its four-letter words.
+async fn word(server: SocketAddr, word: &str) -> String {
     let asked = async {
         let mut stream = TcpStream::connect(server).await.unwrap();
-        stream.write_all(b"mntr").await.unwrap();
+        stream.write_all(word.as_bytes()).await.unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
         text
     };
-    let text = soon("a server's counters", asked).await;
-    let pairs = text.lines().filter_map(|line| line.split_once('\t'));
-    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    soon(word, asked).await
 }

@@ -1,6 +1,6 @@
 //! The connections among servers, which can go silent.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -66,7 +66,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, flows: watch::Sender<
         let Ok((client, _)) = listener.accept().await else { return };
         let flows = flows.clone();
         tokio::spawn(async move {
-            let Ok(server) = TcpStream::connect(server).await else { return };
+            let Some(server) = reach(server).await else { return };
             let (mut from_client, mut to_client) = client.into_split();
             let (mut from_server, mut to_server) = server.into_split();
             tokio::select! {
@@ -75,6 +75,18 @@ async fn accept(listener: TcpListener, server: SocketAddr, flows: watch::Sender<
             }
         });
     }
+}
+
+/// A leader listens a moment after it was elected; a follower that is cut off for that would begin
+/// another election.
+async fn reach(server: SocketAddr) -> Option<TcpStream> {
+    for _ in 0..100 {
+        if let Ok(stream) = TcpStream::connect(server).await {
+            return Some(stream);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    None
 }
 
 async fn pass(
