@@ -123,6 +123,10 @@ impl Request {
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let stream = soon("a connection", TcpStream::connect(address)).await.unwrap();
+        Self::over(stream)
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
         Self { stream, read: Vec::new() }
     }
 
