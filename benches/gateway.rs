@@ -15,13 +15,13 @@ use http::{HeaderMap, HeaderName, Request, Response, StatusCode, request::Parts}
 use http_body_util::{BodyExt, Full};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use oncegate::{
-    arbiter::{Arbiter, Attempt, Call, Disposition, Execution, Limits, Permits, Verdict},
+    arbiter::{Arbiter, Attempt, Budget, Call, Disposition, Execution, Limits, Permits, Verdict},
     domain::{
         Clock, IdempotencyKey, KeyId, Origin, Scope, ScopeRule, ScopeSource, StoredBody,
         StoredResponse, Subject,
     },
     gateway::{
-        Budget, IdempotencyLayer,
+        IdempotencyLayer,
         idempotency::{Settings, Shared},
     },
     ledger::embedded::{self, Durability, Embedded, Sweep},
@@ -170,6 +170,7 @@ fn call(parts: &Parts, settings: &Settings, permits: &Permits) -> Call {
         },
         policy: Arc::clone(&settings.policy),
         wait_until: settings.wait.map(|wait| tokio::time::Instant::now() + wait),
+        reserved: Budget::new(0).reserve(0).unwrap(),
         permit: permits.take(Some(scope)).unwrap(),
         idempotency_key: key,
         key_naming: KeyNaming::Plain,

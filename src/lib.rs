@@ -11,7 +11,7 @@
 //! | 2     | [`demo`]      | the sample payment API and its tour          | how anything works        |
 //! | 3     | [`app`]       | what is started, reloaded, drained, stopped  | HTTP                      |
 //! | 4     | [`server`]    | listeners, connections, what HTTP refuses    | which ledger is behind    |
-//! | 4     | [`admin`]     | probes, the metrics endpoint                 | which ledger is behind    |
+//! | 4     | [`admin`]     | the operator's API, probes, metrics          | which ledger is behind    |
 //! | 4     | [`config`]    | the file, its lines, its mistakes            | which ledger is behind    |
 //! | 5     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
 //! | 6     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |

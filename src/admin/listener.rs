@@ -5,7 +5,7 @@ use std::{future::Future, io, net::SocketAddr, time::Duration};
 use axum::Router;
 use tokio::{net::TcpListener, sync::oneshot, time::sleep};
 
-use super::{Readiness, routes};
+use super::{Api, Readiness, routes};
 use crate::telemetry::Metrics;
 
 /// A bound admin listener.
@@ -22,15 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 // === impl Admin ===
 
 impl Admin {
-    /// Binds `address`; port 0 picks a free one.
+    /// Binds `address`; port 0 picks a free one. Without `api`, which takes a ledger with an
+    /// operator's side, nothing is below `/api/`.
     pub async fn bind(
         address: SocketAddr,
         readiness: Readiness,
         metrics: Metrics,
+        api: Option<Api>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let local_address = listener.local_addr()?;
-        Ok(Self { listener, local_address, router: routes::router(readiness, metrics) })
+        Ok(Self { listener, local_address, router: routes::router(readiness, metrics, api) })
     }
 
     /// Where it listens, with the port that was picked.
@@ -44,7 +46,8 @@ impl Admin {
     /// Dropping the future stops it at once.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) {
         let (stopping, stopped) = oneshot::channel::<()>();
-        let serving = axum::serve(self.listener, self.router)
+        let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
+        let serving = axum::serve(self.listener, service)
             .with_graceful_shutdown(async move {
                 shutdown.await;
                 drop(stopping);

@@ -1,7 +1,13 @@
-//! The operator's listener: probes and metrics, on an address that is never the public one.
+//! The operator's listener: probes, metrics and the API over the keys, on an address that is
+//! never the public one.
 
+mod api;
+mod client;
+mod directory;
+mod exchange;
 mod health;
 mod listener;
+mod problem;
 mod readiness;
 mod routes;
 
@@ -9,6 +15,10 @@ mod routes;
 mod tests;
 
 pub use self::{
+    api::Api,
+    client::{ApiClient, ApiError, TokenError},
+    directory::{Directory, KeyName, NameError},
+    exchange::AskError,
     health::{HealthError, health_check},
     listener::Admin,
     readiness::Readiness,

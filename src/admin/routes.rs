@@ -1,4 +1,4 @@
-//! What is answered at which path. None of these needs the admin token.
+//! What is answered at which path. Nothing outside of `/api/` needs the admin token.
 
 use std::fmt::Display;
 
@@ -10,22 +10,22 @@ use axum::{
 };
 use http::{StatusCode, header};
 
-use super::Readiness;
+use super::{
+    Api, Readiness, api,
+    problem::{Code, Problem},
+};
 use crate::telemetry::Metrics;
 
 /// The admin listener's service.
-pub(super) fn router(readiness: Readiness, metrics: Metrics) -> Router {
+pub(super) fn router(readiness: Readiness, metrics: Metrics, keys: Option<Api>) -> Router {
     Router::new()
         .route("/livez", get(async || text(StatusCode::OK, "ok")))
         .route("/readyz", get(readyz).with_state(readiness))
         .route("/metrics", get(render_metrics).with_state(metrics))
-        .fallback(async || problem(StatusCode::NOT_FOUND, "not-found", "nothing is at this path"))
+        .merge(keys.map(api::router).unwrap_or_default())
+        .fallback(async || Problem::new(Code::NotFound, "nothing is at this path"))
         .method_not_allowed_fallback(async || {
-            problem(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method-not-allowed",
-                "this path answers GET and HEAD",
-            )
+            Problem::new(Code::MethodNotAllowed, "this path answers the methods that Allow names")
         })
 }
 
@@ -48,18 +48,4 @@ fn text(status: StatusCode, line: impl Display) -> Response {
     let headers =
         [(header::CONTENT_TYPE, "text/plain; charset=utf-8"), (header::CACHE_CONTROL, "no-store")];
     (status, headers, format!("{line}\n")).into_response()
-}
-
-/// An error as RFC 9457 describes it.
-fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
-    let headers =
-        [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
-    let body = serde_json::json!({
-        "type": format!("urn:oncegate:problem:{code}"),
-        "title": status.canonical_reason(),
-        "status": status.as_u16(),
-        "detail": detail,
-        "code": code,
-    });
-    (status, headers, body.to_string()).into_response()
 }

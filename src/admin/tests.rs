@@ -9,9 +9,16 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::oneshot, time::timeout};
 use tower::ServiceExt;
 
-use super::{Admin, HealthError, Readiness, health_check, routes::router};
+use super::{
+    Admin, Api, ApiClient, ApiError, AskError, Directory, HealthError, KeyName, NameError,
+    Readiness, health_check, routes::router,
+};
 use crate::{
-    ledger::{Begin, Begun, BoxFuture, Ledger, LedgerError},
+    domain::{Clock, KeyId, Secret},
+    ledger::{
+        Begin, Begun, BoxFuture, Ledger, LedgerError,
+        embedded::{Durability, Embedded, Settings, Sweep},
+    },
     telemetry::{Metrics, log::DroppedLines},
 };
 
@@ -44,12 +51,41 @@ fn ill() -> Readiness {
     Readiness::new(Arc::new(Patient(Err(LedgerError::Unavailable { reason, source: None }))))
 }
 
+#[derive(Debug)]
+struct Nobody;
+
+impl Directory for Nobody {
+    fn key_id(&self, _name: &KeyName) -> Result<KeyId, NameError> {
+        Err(NameError::NoRoute)
+    }
+
+    fn waiters(&self, _key: &KeyId) -> usize {
+        0
+    }
+
+    fn config(&self) -> Arc<str> {
+        "{}".into()
+    }
+}
+
+fn api() -> Api {
+    let settings = Settings {
+        durability: Durability::Memory,
+        timeout: SOON,
+        clock: Clock::system(),
+        sweep: Sweep::default(),
+    };
+    let operator = Arc::new(Embedded::open(&settings).unwrap());
+    Api { operator, directory: Arc::new(Nobody), token: Some(Secret::new(*b"token")) }
+}
+
 fn metrics() -> Metrics {
     Metrics::new(PrometheusBuilder::new().build_recorder().handle(), DroppedLines::default())
 }
 
 async fn ask(readiness: &Readiness, request: Request<Body>) -> (StatusCode, Response<String>) {
-    let response = router(readiness.clone(), metrics()).oneshot(request).await.unwrap();
+    let response =
+        router(readiness.clone(), metrics(), Some(api())).oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
     (parts.status, Response::from_parts(parts, String::from_utf8(body).unwrap()))
@@ -123,11 +159,36 @@ async fn an_unknown_path_and_an_unknown_method_get_a_problem() {
 
 /// A running admin listener's URL, and what stops it.
 async fn start(readiness: Readiness) -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
-    let admin = Admin::bind(([127, 0, 0, 1], 0).into(), readiness, metrics()).await.unwrap();
+    let admin =
+        Admin::bind(([127, 0, 0, 1], 0).into(), readiness, metrics(), Some(api())).await.unwrap();
     let url = format!("http://{}", admin.local_address());
     let (stop, stopped) = oneshot::channel();
     let serving = tokio::spawn(admin.serve(async { drop(stopped.await) }));
     (url, stop, serving)
+}
+
+#[tokio::test]
+async fn probes_and_metrics_need_no_token_and_the_api_does() {
+    for target in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(get(&healthy(), target).await.0, StatusCode::OK);
+    }
+    assert_eq!(get(&healthy(), "/api/v1/keys").await.0, StatusCode::UNAUTHORIZED);
+    let request = Request::get("/api/v1/keys").body(Body::empty()).unwrap();
+    let without = router(healthy(), metrics(), None).oneshot(request).await.unwrap();
+    assert_eq!(without.status(), StatusCode::NOT_FOUND);
+}
+
+/// Over a real socket, as the commands ask.
+#[tokio::test]
+async fn the_client_is_told_what_the_api_says() {
+    let (url, _stop, _) = start(healthy()).await;
+    let client = |token: &[u8]| ApiClient::new(url.clone(), Some(&Secret::new(token))).unwrap();
+    let page = client(b"token").get("/keys").await.unwrap();
+    assert_eq!(page["keys"], serde_json::json!([]));
+    let refused = client(b"wrong").get("/keys").await.unwrap_err();
+    assert!(matches!(&refused, ApiError::Refused { code, .. } if code == "unauthorized"));
+    assert!(!format!("{:?}", client(b"wrong")).contains("wrong"));
+    ApiClient::new(url.clone(), Some(&Secret::new(*b"to\nken"))).unwrap_err();
 }
 
 #[tokio::test]
@@ -148,14 +209,14 @@ async fn the_health_check_tells_when_nobody_answers() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let error = health_check(&format!("http://{address}")).await.unwrap_err();
-    assert!(matches!(&error, HealthError::Unreachable { .. }), "{error:?}");
+    assert!(matches!(&error, HealthError::NotAsked(AskError::Unreachable { .. })), "{error:?}");
 }
 
 #[tokio::test]
 async fn the_health_check_refuses_what_is_not_an_http_url() {
     for url in ["", "127.0.0.1:9090", "https://127.0.0.1:9090", "/readyz", "http://"] {
         let error = health_check(url).await.unwrap_err();
-        assert!(matches!(&error, HealthError::Url { .. }), "{url}: {error:?}");
+        assert!(matches!(&error, HealthError::NotAsked(AskError::Url { .. })), "{url}: {error:?}");
     }
 }
 

@@ -6,14 +6,14 @@ use http::Method;
 use tracing::level_filters::LevelFilter;
 
 use crate::{
-    arbiter::{self, Arbiter, Permits, Policy, Responses},
+    arbiter::{self, Arbiter, Budget, Permits, Policy, Responses},
     config::{
         Balance, Config, Disposition, ForwardKey, InProgress, LogFormat, LogKeys, OnSessionLoss,
         Storage, UnknownOutcome,
     },
     domain::{Clock, Recipe},
     gateway::{
-        Budget, Gateway, Match, Route,
+        Gateway, Match, Route,
         idempotency::{OpensGate, Settings, Shared},
         problem::{Code, Known, Problem},
         proxy::{self, Upstream},

@@ -5,8 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
-    arbiter::Arbiter,
-    gateway::Budget,
+    arbiter::{Arbiter, Budget},
     ledger::embedded::Embedded,
     telemetry::{self, Metrics, Stored},
 };

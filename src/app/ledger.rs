@@ -6,7 +6,7 @@ use super::build;
 use crate::{
     config::{Config, LedgerKind},
     ledger::{
-        Ledger,
+        Ledger, Operator,
         embedded::{self, Embedded},
         zookeeper::{self, ZooKeeper},
     },
@@ -16,6 +16,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Opened {
     pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) operator: Arc<dyn Operator>,
     /// Knows what is stored at any time; in an ensemble the sweeper counts.
     pub(super) embedded: Option<Arc<Embedded>>,
 }
@@ -39,12 +40,16 @@ pub(super) async fn open(config: &Config, gateway: &Arc<str>) -> Result<Opened, 
                 Ok(opened) => Arc::new(opened?),
                 Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
             };
-            Ok(Opened { ledger: Arc::clone(&embedded) as _, embedded: Some(embedded) })
+            Ok(Opened {
+                ledger: Arc::clone(&embedded) as _,
+                operator: Arc::clone(&embedded) as _,
+                embedded: Some(embedded),
+            })
         }
         LedgerKind::ZooKeeper(ensemble) => {
             let settings = build::zookeeper(config, ensemble, Arc::clone(gateway));
-            let zookeeper = ZooKeeper::open(settings).await?;
-            Ok(Opened { ledger: Arc::new(zookeeper), embedded: None })
+            let zookeeper = Arc::new(ZooKeeper::open(settings).await?);
+            Ok(Opened { ledger: Arc::clone(&zookeeper) as _, operator: zookeeper, embedded: None })
         }
     }
 }

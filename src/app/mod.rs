@@ -1,14 +1,19 @@
 //! What is started, reloaded, drained and stopped; the only room that names a concrete ledger.
 
 mod build;
+mod directory;
 mod housekeeping;
 mod ledger;
 mod run;
 mod signals;
+mod workers;
 
 use std::net::SocketAddr;
 
-pub use self::run::{Program, RunError, run};
+pub use self::{
+    directory::key_id,
+    run::{Program, RunError, run},
+};
 
 /// Where a running gateway listens, with the ports that were picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,21 +1,23 @@
 //! One run of the gateway, from its start to the end of its drain.
 
-use std::{fmt, future::Future, io, path::PathBuf, sync::Arc};
+use std::{fmt, future::Future, io, num::NonZero, path::PathBuf, sync::Arc};
 
 use tokio::{
-    sync::{oneshot, watch},
-    time::sleep,
+    sync::watch,
+    time::{sleep, timeout},
 };
 use uuid::Uuid;
 
 use super::{
     Addresses, build,
+    directory::Directory,
     housekeeping::Housekeeping,
     ledger::{self, OpenError, Opened},
     signals::{Request, Signals},
+    workers::Workers,
 };
 use crate::{
-    admin::{Admin, Readiness},
+    admin::{Admin, Api, Readiness},
     arbiter::Arbiter,
     config::{self, Config, ProcessEnvironment, Warning},
     domain::Clock,
@@ -50,6 +52,8 @@ pub enum RunError {
     Log(#[from] telemetry::log::InitError),
     #[error("could not start metrics")]
     Metrics(#[from] telemetry::InstallError),
+    #[error("could not start the threads that serve requests")]
+    Workers(#[source] io::Error),
     #[error("could not listen for signals")]
     Signals(#[source] io::Error),
 }
@@ -60,6 +64,8 @@ struct Running {
     shared: Shared,
     upstreams: Vec<(config::Upstream, Arc<Upstream>)>,
     services: watch::Sender<Gateway>,
+    /// For the operator's API.
+    in_effect: watch::Sender<Arc<Config>>,
 }
 
 /// Runs the gateway until it is told to stop, and then until what was in flight is stored.
@@ -75,27 +81,38 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         tracing::warn!(%warning, "configuration");
     }
 
-    let server = Server::bind(build::server(&config)).map_err(|source| RunError::Listen {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let servers = Server::bind(&build::server(&config), processors);
+    let servers = servers.map_err(|source| RunError::Listen {
         what: "listen.address",
         address: config.listen.address,
         source,
     })?;
+    let public = servers.first().map_or(config.listen.address, Server::local_address);
     let gateway_id = gateway_id(&config);
-    let Opened { ledger, embedded } = ledger::open(&config, &gateway_id).await?;
+    let Opened { ledger, operator, embedded } = ledger::open(&config, &gateway_id).await?;
     let readiness = Readiness::new(Arc::clone(&ledger));
-    let admin = Admin::bind(config.admin.address, readiness.clone(), metrics.clone()).await;
+    let arbiter =
+        Arbiter::new(Arc::clone(&ledger), build::arbiter_limits(&config), Clock::system());
+    let in_effect = watch::Sender::new(Arc::new(config.clone()));
+    let api = Api {
+        operator,
+        directory: Arc::new(Directory::new(in_effect.subscribe(), arbiter.clone())),
+        token: config.admin.token.clone(),
+    };
+    let admin =
+        Admin::bind(config.admin.address, readiness.clone(), metrics.clone(), Some(api)).await;
     let admin = admin.map_err(|source| RunError::Listen {
         what: "admin.address",
         address: config.admin.address,
         source,
     })?;
-    let arbiter =
-        Arbiter::new(Arc::clone(&ledger), build::arbiter_limits(&config), Clock::system());
     let shared = build::shared(&config, arbiter.clone(), gateway_id);
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
 
-    let addresses = Addresses { public: server.local_address(), admin: admin.local_address() };
+    let addresses = Addresses { public, admin: admin.local_address() };
+    let mut workers = Workers::start(servers, &current).map_err(RunError::Workers)?;
     let housekeeping =
         Housekeeping { metrics, arbiter: arbiter.clone(), budget: shared.budget.clone(), embedded };
     let background =
@@ -110,27 +127,25 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     started(addresses);
 
     let (drain_delay, drain_timeout) = (config.drain_delay, config.drain_timeout);
-    let mut running = Running { config, shared, upstreams, services };
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server.serve(current, async {
-        // An error means that the sender is gone: stop as well.
-        stopped.await.ok();
-    }));
+    let ledger_timeout = config.ledger.timeout;
+    let mut running = Running { config, shared, upstreams, services, in_effect };
     while signals.next().await == Request::Reload {
         running.reload(file.as_ref());
     }
     tracing::info!("gateway stops: finishing what is in flight");
     readiness.drain();
-    drop(stop);
+    workers.stop();
     let finished = async {
-        if let Err(error) = serving.await {
-            tracing::error!(error = &error as &dyn std::error::Error, "listener panicked");
-        }
+        workers.drained().await;
         // Executions whose clients have left.
         arbiter.idle().await;
     };
     drain(finished, &arbiter, &mut signals, sleep(drain_delay + drain_timeout)).await;
-    ledger.close().await;
+    // Not for ever: a file that cannot be written may stay so.
+    if timeout(ledger_timeout, ledger.close()).await.is_err() {
+        tracing::error!("ledger is not closed: what it could not store is unknown from now on");
+    }
+    drop(workers);
     for task in background {
         task.abort();
     }
@@ -203,6 +218,7 @@ impl Running {
         self.shared.arbiter.resize(build::arbiter_limits(&config));
         self.upstreams = build::upstreams(&config, &self.upstreams);
         self.services.send_replace(build::gateway(&config, &self.shared, &self.upstreams));
+        self.in_effect.send_replace(Arc::new(config.clone()));
         self.config = config;
         tracing::info!("configuration reloaded");
         ReloadResult::Applied

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::{Notify, futures::Notified};
 
-use super::{Disposition, Refusal};
+use super::Refusal;
 use crate::domain::{Fingerprint, KeyId, Record, StoredResponse};
 
 /// Every key that somebody in this process asks the ledger about or executes.
@@ -50,7 +50,7 @@ pub(super) enum Phase {
 #[derive(Clone)]
 pub(super) enum Ending {
     Completed(Arc<Record>),
-    Shared(Arc<StoredResponse>, Disposition),
+    Shared(Arc<StoredResponse>),
     Refused(Refusal),
     /// The leader's end says nothing to others: ask anew.
     Again,
@@ -94,6 +94,10 @@ impl Flights {
                 Place::Leader(Leader { flights: Arc::clone(self), key, flight })
             }
         }
+    }
+
+    pub(super) fn followers(&self, key: &KeyId) -> usize {
+        self.shard(key).get(key).map_or(0, |flight| flight.state().followers)
     }
 
     fn shard(&self, key: &KeyId) -> MutexGuard<'_, HashMap<KeyId, Arc<Flight>>> {

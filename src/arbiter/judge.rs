@@ -65,9 +65,7 @@ impl Arbiter {
     }
 
     async fn follow<L>(&self, call: &Call, follower: Follower) -> Followed<L> {
-        if follower.ahead >= self.0.max_waiters_per_key.load(Ordering::Relaxed) {
-            return Followed::Verdict(Verdict::Refused(Refusal::TooManyWaiters));
-        }
+        let max_waiters = self.0.max_waiters_per_key.load(Ordering::Relaxed);
         let _waiter = call.metrics.waiter();
         let _waited = Waited { metrics: &call.metrics, started: Instant::now() };
         loop {
@@ -85,6 +83,10 @@ impl Arbiter {
                 // An ending says nothing about a different request.
                 Phase::Ended(..) | Phase::Gone => return Followed::Again,
             };
+            // After the look: a different request is told so, however many wait.
+            if follower.ahead >= max_waiters {
+                return Followed::Verdict(Verdict::Refused(Refusal::TooManyWaiters));
+            }
             match call.wait_until {
                 Some(deadline) => {
                     if timeout_at(deadline, changed).await.is_err() {
@@ -115,9 +117,7 @@ impl Drop for Waited<'_> {
 fn ended<L>(call: &Call, ending: Ending) -> Followed<L> {
     match ending {
         Ending::Completed(record) => Followed::Verdict(replay_or_refuse(call, record, true)),
-        Ending::Shared(response, disposition) => {
-            Followed::Verdict(Verdict::Shared { response, disposition })
-        }
+        Ending::Shared(response) => Followed::Verdict(Verdict::Shared { response }),
         // The leader's wait ran out; this request may have come later and keeps its own.
         Ending::Refused(Refusal::InProgress)
             if call.wait_until.is_some_and(|at| at > Instant::now()) =>

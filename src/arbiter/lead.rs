@@ -70,7 +70,7 @@ impl Arbiter {
                     }
                 };
                 let how = match &ended {
-                    (Verdict::Refused(refusal), _) if refusal.is_loss_of_session() => {
+                    (Verdict::Refused(Refusal::SessionLost | Refusal::SessionLostUnsent), _) => {
                         Transition::SessionExpired
                     }
                     _ => Transition::Released,
@@ -121,6 +121,10 @@ impl Arbiter {
         E: FnOnce(Attempt) -> F,
         F: Future<Output = Execution<L>>,
     {
+        // It came while the intent was written. Polling the execution once can be enough to send.
+        if self.0.stopping.is_cancelled() {
+            return Watched::Ended(refused(release(hold, Refusal::SessionLostUnsent).await));
+        }
         let attempt =
             Attempt { number: hold.attempt(), token: hold.token(), gate: hold.gate().clone() };
         let execution = if call.policy.settles {
@@ -229,9 +233,12 @@ impl Arbiter {
             Execution::NotSent => refused(release(hold, Refusal::UpstreamUnreachable).await),
             Execution::Lapsed => refused(release(hold, Refusal::SessionLostUnsent).await),
             Execution::Interrupted => {
-                refused(abandon(call, hold, Refusal::UpstreamInterrupted).await)
+                let told = Refusal::UpstreamInterrupted;
+                refused(abandon(call, hold, Cause::Interrupted, told).await)
             }
-            Execution::TimedOut => refused(abandon(call, hold, Refusal::UpstreamTimeout).await),
+            Execution::TimedOut => {
+                refused(abandon(call, hold, Cause::TimedOut, Refusal::UpstreamTimeout).await)
+            }
         }
     }
 }
@@ -243,15 +250,11 @@ fn ending<L>(verdict: &Verdict<L>, unstored: Option<StoredResponse>) -> Ending {
         Verdict::Executed { record, .. } | Verdict::Replay { record, .. } => {
             Ending::Completed(Arc::clone(record))
         }
-        Verdict::Passed { disposition, .. } => match unstored {
-            Some(response) if !response.is_tombstone() => {
-                Ending::Shared(Arc::new(response), *disposition)
-            }
+        Verdict::Passed { .. } => match unstored {
+            Some(response) if !response.is_tombstone() => Ending::Shared(Arc::new(response)),
             Some(_) | None => Ending::Again,
         },
-        Verdict::Shared { response, disposition } => {
-            Ending::Shared(Arc::clone(response), *disposition)
-        }
+        Verdict::Shared { response } => Ending::Shared(Arc::clone(response)),
         Verdict::Refused(refusal) => Ending::Refused(*refusal),
     }
 }
@@ -260,11 +263,10 @@ async fn give_up(call: &Call, hold: Hold, why: &GivenUp) -> Refusal {
     if !hold.gate().is_passed() {
         return release(hold, Refusal::SessionLostUnsent).await;
     }
-    let refusal = match why {
-        GivenUp::LeaseOver => Refusal::SessionLost,
-        GivenUp::Stopping => Refusal::Stopped,
-    };
-    abandon(call, hold, refusal).await
+    match why {
+        GivenUp::LeaseOver => abandon(call, hold, Cause::SessionLost, Refusal::SessionLost).await,
+        GivenUp::Stopping => abandon(call, hold, Cause::Stopped, Refusal::Stopped).await,
+    }
 }
 
 /// Frees the key of an attempt that sent nothing, then tells `refusal`.
@@ -279,8 +281,7 @@ async fn release(hold: Hold, refusal: Refusal) -> Refusal {
 
 /// Leaves the key unknown, then tells `refusal`: it says "unknown" whether or not this was stored,
 /// since a hold that is lost leaves its intent, and an intent without a holder is unknown.
-async fn abandon(call: &Call, hold: Hold, refusal: Refusal) -> Refusal {
-    let cause = refusal.cause().unwrap_or(Cause::Stopped);
+async fn abandon(call: &Call, hold: Hold, cause: Cause, refusal: Refusal) -> Refusal {
     let (attempt, token) = (hold.attempt(), hold.token());
     let stored = hold.abandon(cause).await;
     tracing::warn!(

@@ -5,6 +5,7 @@
 //! the ledger does so in a task of its own, which outlives its client: a caller that hangs up
 //! cancels nothing that its retry will ask for.
 
+mod budget;
 mod cache;
 mod flight;
 mod judge;
@@ -25,13 +26,17 @@ use std::{
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{cache::ReplayCache, flight::Flights};
 pub use self::{
+    budget::{Budget, Exhausted, Reserved},
     permit::{Full, Permit, Permits},
     policy::{Disposition, Policy, Responses},
     verdict::{Attempt, Call, Execution, Refusal, Verdict},
 };
-use crate::{domain::Clock, ledger::Ledger};
+use self::{cache::ReplayCache, flight::Flights};
+use crate::{
+    domain::{Clock, KeyId},
+    ledger::Ledger,
+};
 
 /// Bounds of the [`Arbiter`].
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +85,11 @@ impl Arbiter {
     /// Attempts that run now, those whose client has left included.
     pub fn in_flight(&self) -> usize {
         self.0.attempts.len()
+    }
+
+    /// Requests of this process that wait for the attempt under way of `key`.
+    pub fn waiters(&self, key: &KeyId) -> usize {
+        self.0.flights.followers(key)
     }
 
     /// Bytes held by the replay cache.

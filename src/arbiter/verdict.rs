@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{Disposition, Permit, Policy};
+use super::{Disposition, Permit, Policy, Reserved};
 use crate::{
     domain::{
-        Cause, FencingToken, Fingerprint, IdempotencyKey, KeyId, Origin, Record, StoredResponse,
-        Subject,
+        FencingToken, Fingerprint, IdempotencyKey, KeyId, Origin, Record, StoredResponse, Subject,
     },
     ledger::{Gate, KeyState, LockPlace, Observer},
     telemetry::{KeyNaming, LockEvent, RouteMetrics, SessionId, Transition},
@@ -27,6 +26,8 @@ pub struct Call {
     pub wait_until: Option<Instant>,
     /// Lives as long as the attempt, not as its client's connection.
     pub permit: Permit,
+    /// Of the bytes of the request and of its answer: held until the answer is stored.
+    pub reserved: Reserved,
     /// For the log only.
     pub idempotency_key: IdempotencyKey,
     pub key_naming: KeyNaming,
@@ -78,7 +79,6 @@ pub enum Verdict<L> {
     /// An equal request that ran at the same time got this answer, which is not stored.
     Shared {
         response: Arc<StoredResponse>,
-        disposition: Disposition,
     },
     /// The stored answer; `joined` when the execution was awaited in this process.
     Replay {
@@ -153,35 +153,5 @@ impl Observer for Call {
 
     fn woken(&self, place: &LockPlace) {
         self.log(Transition::WatchFired, Some(place), None);
-    }
-}
-
-// === impl Refusal ===
-
-impl Refusal {
-    /// Whether the lock ended with its session.
-    pub(super) const fn is_loss_of_session(self) -> bool {
-        matches!(self, Self::SessionLost | Self::SessionLostUnsent)
-    }
-
-    /// Why the key is unknown after this refusal, if it is.
-    pub(super) const fn cause(self) -> Option<Cause> {
-        match self {
-            Self::UpstreamInterrupted => Some(Cause::Interrupted),
-            Self::UpstreamTimeout => Some(Cause::TimedOut),
-            Self::SessionLost => Some(Cause::SessionLost),
-            Self::Stopped => Some(Cause::Stopped),
-            Self::KeyReused(_)
-            | Self::InProgress
-            | Self::OutcomeUnknown
-            | Self::TooManyWaiters
-            | Self::LedgerUnavailable
-            | Self::LedgerOverloaded
-            | Self::RecordUnreadable
-            | Self::SessionLostWaiting
-            | Self::SessionLostUnsent
-            | Self::AnswerNotStored
-            | Self::UpstreamUnreachable => None,
-        }
     }
 }

@@ -4,6 +4,8 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use super::keys::Keys;
+
 /// An HTTP reverse proxy that makes retries safe: each Idempotency-Key runs at most once.
 #[derive(Debug, Parser)]
 #[command(name = "oncegate", version, propagate_version = true)]
@@ -36,6 +38,13 @@ pub(super) enum Command {
     },
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
+    /// See keys, and decide about those whose outcome is unknown.
+    ///
+    /// All but `path` ask the API on a gateway's admin address, with the token that the
+    /// environment variable `ONCEGATE_ADMIN_TOKEN` holds. Exits with 0; with 1 if it was refused,
+    /// nothing was found, or nobody answers; with 2 if the command line is wrong.
+    #[command(subcommand)]
+    Keys(Keys),
     /// Ask a running gateway whether it is ready, for a container's HEALTHCHECK.
     ///
     /// Exits with 0 if it is, 1 if it is not or does not answer.

@@ -9,7 +9,10 @@ use std::{
 
 use tokio::runtime::Runtime;
 
-use super::{Exit, arguments};
+use super::{
+    Exit, arguments,
+    keys::{self, Keys, Said},
+};
 use crate::{
     admin, app,
     config::{self, Loaded, ProcessEnvironment},
@@ -49,6 +52,28 @@ pub(super) fn health(url: &str) -> Exit {
     with_runtime(admin::health_check(url))
 }
 
+pub(super) fn keys(command: &Keys) -> Exit {
+    let done = match Runtime::new() {
+        Ok(runtime) => runtime.block_on(keys::run(command)),
+        Err(error) => Err(keys::Failed::Refused(chain(&error))),
+    };
+    match done {
+        Ok(Said { text, note }) => {
+            say(io::stdout(), text);
+            say(io::stderr(), note);
+            Exit::Success
+        }
+        Err(keys::Failed::Usage(text)) => {
+            say(io::stderr(), format_args!("oncegate: {}\n", text.trim_end()));
+            Exit::Usage
+        }
+        Err(keys::Failed::Refused(text)) => {
+            say(io::stderr(), format_args!("oncegate: {text}\n"));
+            Exit::Failure
+        }
+    }
+}
+
 fn with_runtime<E: Error + 'static>(work: impl Future<Output = Result<(), E>>) -> Exit {
     let done = match Runtime::new() {
         Ok(runtime) => runtime.block_on(work).map_err(|error| chain(&error)),
@@ -64,7 +89,7 @@ fn with_runtime<E: Error + 'static>(work: impl Future<Output = Result<(), E>>) -
 }
 
 /// An error and its causes on one line.
-fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

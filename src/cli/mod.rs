@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod keys;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ pub fn main() -> ExitCode {
         Command::Demo(demo) => commands::demo(&demo),
         Command::Check { config } => commands::check(&config),
         Command::Schema => commands::schema(),
+        Command::Keys(keys) => commands::keys(&keys),
         Command::Health { admin } => commands::health(&admin),
     };
     exit.into()

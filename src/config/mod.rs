@@ -1,6 +1,7 @@
 //! The configuration file: its lines, its mistakes, and what it means.
 
 mod check;
+mod effective;
 mod environment;
 mod fields;
 mod model;

@@ -33,7 +33,7 @@ pub enum DemoError {
         source: io::Error,
     },
     #[error(transparent)]
-    Gateway(#[from] RunError),
+    Gateway(RunError),
 }
 
 /// The file to start from, so that what the demo shows is what the file does.
@@ -49,7 +49,22 @@ pub async fn run(settings: Settings, print: impl FnOnce(String)) -> Result<(), D
         Program { config: configuration(settings, api_address), file: None, warnings: Vec::new() };
     let ran = app::run(program, |addresses| print(tour::text(addresses, api_address))).await;
     serving.abort();
-    Ok(ran?)
+    ran.map_err(|error| DemoError::Gateway(in_flags(error)))
+}
+
+/// The demo has no file: what is mistaken is a flag.
+fn in_flags(error: RunError) -> RunError {
+    match error {
+        RunError::Listen { what, address, source } => {
+            let what = if what == "admin.address" { "--admin" } else { "--listen" };
+            RunError::Listen { what, address, source }
+        }
+        RunError::Ledger(_)
+        | RunError::Log(_)
+        | RunError::Metrics(_)
+        | RunError::Workers(_)
+        | RunError::Signals(_) => error,
+    }
 }
 
 fn configuration(settings: Settings, api: SocketAddr) -> Config {
@@ -74,6 +89,16 @@ fn configuration(settings: Settings, api: SocketAddr) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_in_use_is_told_by_its_flag() {
+        for (what, flag) in [("listen.address", "(--listen)"), ("admin.address", "(--admin)")] {
+            let address = ([127, 0, 0, 1], 8080).into();
+            let source = io::ErrorKind::AddrInUse.into();
+            let told = in_flags(RunError::Listen { what, address, source }).to_string();
+            assert!(told.contains(flag), "{told}");
+        }
+    }
 
     #[test]
     fn the_built_in_configuration_is_valid() {

@@ -9,7 +9,7 @@ const TOUR: &str = r#"oncegate demo is running. Everything is in memory and on l
 
   gateway     http://{gateway}
   payment API http://{api}   (charges on every POST; GET /executions says how often it did)
-  admin       http://{admin}   (/readyz, /metrics)
+  admin       http://{admin}   (/readyz, /metrics, /api/v1/keys)
 
 Open a second terminal and paste.
 
@@ -49,9 +49,10 @@ Open a second terminal and paste.
    curl -si http://{gateway}/v1/charges -H 'X-Api-Key: shop-1' -H 'Idempotency-Key: order-7' -H 'X-Demo: busy' -d '{"amount": 7, "currency": "eur"}'
    curl -si http://{gateway}/v1/charges -H 'X-Api-Key: shop-1' -H 'Idempotency-Key: order-7' -d '{"amount": 7, "currency": "eur"}'
 
-8. What the operator sees:
+8. What the operator sees, and the key that waits for a decision (oncegate keys --help):
 
    curl -s http://{admin}/metrics | grep '^oncegate_requests_total.*charges.* [1-9]'
+   curl -s 'http://{admin}/api/v1/keys?state=unknown'
 
 "#;
 

@@ -59,6 +59,28 @@ impl Timestamp {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
+    /// As RFC 3339 writes it, in UTC, to the millisecond.
+    pub fn to_rfc3339(self) -> String {
+        // The last moment that has four digits for its year.
+        let millis = self.0.min(253_402_300_799_999);
+        let (day, moment) = (millis / 86_400_000, millis % 86_400_000);
+        let (hour, minute, second) = (moment / 3_600_000, moment / 60_000 % 60, moment / 1000 % 60);
+        // Years are counted from March on, so that a leap day is the last of its year; an era is
+        // 400 years, after which the calendar repeats itself. 719,468 days lead from the first of
+        // March of the year 0 to the epoch.
+        let (era, day) = ((day + 719_468) / 146_097, (day + 719_468) % 146_097);
+        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let march_month = (5 * day + 2) / 153;
+        let day = day - (153 * march_month + 2) / 5 + 1;
+        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+        let year = era * 400 + year + u64::from(month <= 2);
+        format!(
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
+            millis % 1000
+        )
+    }
+
     pub fn to_system_time(self) -> SystemTime {
         // Years past the range of the platform's clock are all "far away".
         let last = Duration::from_secs(253_402_300_799);
@@ -194,5 +216,20 @@ mod tests {
         // The example of RFC 9110 section 5.6.7.
         let example = Timestamp::from_millis(784_111_777_999);
         assert_eq!(example.to_string(), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+
+    #[test]
+    fn a_timestamp_is_written_as_rfc_3339_has_it() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (784_111_777_999, "1994-11-06T08:49:37.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (1_798_761_599_001, "2026-12-31T23:59:59.001Z"),
+            (u64::MAX, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Timestamp::from_millis(millis).to_rfc3339(), text);
+        }
     }
 }

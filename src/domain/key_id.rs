@@ -1,6 +1,6 @@
 //! Namespace, scope and key together, hashed.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use super::{IdempotencyKey, Scope, Secret, digest::Digest};
 
@@ -49,6 +49,26 @@ impl fmt::Display for KeyId {
             pair[1] = HEX[usize::from(byte & 15)];
         }
         f.write_str(str::from_utf8(&digits).expect("hex digits are ASCII"))
+    }
+}
+
+/// This is not 64 hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key id is 64 hex digits")]
+pub struct NotKeyId;
+
+impl FromStr for KeyId {
+    type Err = NotKeyId;
+
+    /// Reads what `Display` writes; capital digits are the same.
+    fn from_str(text: &str) -> Result<Self, NotKeyId> {
+        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| NotKeyId)?;
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or(NotKeyId);
+            *byte = u8::try_from(digit(0)? << 4 | digit(1)?).map_err(|_| NotKeyId)?;
+        }
+        Ok(Self(bytes))
     }
 }
 
@@ -107,6 +127,10 @@ mod tests {
     #[test]
     fn an_id_is_shown_as_64_hex_digits() {
         assert_eq!(KeyId::from_bytes([0x0a; 32]).to_string(), "0a".repeat(32));
+        assert_eq!("0A".repeat(32).parse(), Ok(KeyId::from_bytes([0x0a; 32])));
+        for text in ["", "0a", &"0g".repeat(32), &"é".repeat(32), &"0a".repeat(33)] {
+            assert_eq!(text.parse::<KeyId>(), Err(NotKeyId), "{text}");
+        }
         assert_eq!(
             format!("{:?}", KeyId::from_bytes([0xf0; 32])),
             format!("KeyId({})", "f0".repeat(32))

@@ -18,7 +18,7 @@ pub use self::{
     fingerprint::{BodyMode, Fingerprint, Recipe, Subject, is_json_pointer},
     intent::{AttemptId, Cause, Intent, Origin, Retention},
     key::{IdempotencyKey, KeyError, KeyFormat, KeyRules},
-    key_id::KeyId,
+    key_id::{KeyId, NotKeyId},
     peer::Peer,
     record::Record,
     response::{StoredBody, StoredResponse},

@@ -35,6 +35,10 @@ impl StoredResponse {
     ///
     /// The values and body that a connection gives are slices of its read buffer, and a slice of
     /// a few bytes keeps all of a buffer from being used again or freed.
+    ///
+    /// # Panics
+    ///
+    /// Never: each value is copied from one that was valid.
     #[must_use]
     pub fn compact(mut self) -> Self {
         let body = match &self.body {
@@ -48,10 +52,11 @@ impl StoredResponse {
             memory.split().freeze()
         };
         for value in self.headers.values_mut() {
-            let copy = HeaderValue::from_maybe_shared(copied(value.as_bytes()));
-            let mut copy = copy.expect("the bytes of a header value are one");
-            copy.set_sensitive(value.is_sensitive());
-            *value = copy;
+            // The bytes of a value are always a value.
+            if let Ok(mut copy) = HeaderValue::from_maybe_shared(copied(value.as_bytes())) {
+                copy.set_sensitive(value.is_sensitive());
+                *value = copy;
+            }
         }
         if let StoredBody::Kept(body) = &mut self.body {
             *body = copied(body);

@@ -1,7 +1,7 @@
 //! HTTP: what comes in, what goes upstream, and what is answered.
 
+mod announce;
 mod body;
-mod budget;
 mod gather;
 pub mod headers;
 pub mod idempotency;
@@ -17,7 +17,6 @@ mod timed;
 
 pub use self::{
     body::ResponseBody,
-    budget::Budget,
     idempotency::{Idempotency, IdempotencyLayer},
     observe::ObservedBody,
     request_id::RequestId,

@@ -1,6 +1,10 @@
 //! What a refusal means in words: the arbiter's verdicts as problems.
 
-use super::problem::{Code, Known, Problem};
+use super::{
+    problem::{Code, Known, Problem},
+    proxy::UpstreamError,
+    timed::TooSlow,
+};
 use crate::{arbiter::Refusal, domain::Record, ledger::KeyState, telemetry::Outcome};
 
 impl From<Refusal> for Problem {
@@ -51,7 +55,7 @@ impl From<Refusal> for Problem {
             Refusal::SessionLostUnsent => (
                 Code::SessionLost,
                 Known::NotSent,
-                "The gateway lost this key's lock before anything was sent.",
+                "The gateway lost this key's lock, or stopped, before anything was sent.",
             ),
             Refusal::SessionLost => (
                 Code::SessionLost,
@@ -90,6 +94,29 @@ impl From<Refusal> for Problem {
         };
         Self::new(code, known, detail)
     }
+}
+
+/// What the failure of a request without a key is called.
+pub(super) fn unkeyed(error: UpstreamError) -> Problem {
+    let (code, detail) = match error {
+        UpstreamError::NotSent(_) | UpstreamError::Lapsed => {
+            (Code::UpstreamUnreachable, "No connection to the upstream could be used.")
+        }
+        UpstreamError::Interrupted(_) => {
+            (Code::UpstreamInterrupted, "The connection broke or the answer was not whole.")
+        }
+        UpstreamError::TimedOut => (Code::UpstreamTimeout, "The upstream did not answer in time."),
+        UpstreamError::RequestBody(cause) if is_too_slow(&*cause) => {
+            (Code::RequestTimeout, "The body paused for too long.")
+        }
+        UpstreamError::RequestBody(_) => (Code::BadRequest, "The body broke off or is malformed."),
+    };
+    Problem::new(code, Known::NotSent, detail).without_key()
+}
+
+/// Looks through the whole chain: the client that sent the body wraps its error.
+fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<TooSlow>() || error.source().is_some_and(is_too_slow)
 }
 
 // === impl Problem ===

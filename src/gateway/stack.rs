@@ -17,13 +17,16 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::{
-    Match, RequestId, ResponseBody, headers,
+    Match, RequestId, ResponseBody,
+    announce::{Announce, Arrival},
+    headers,
     idempotency::{Idempotency, IdempotencyLayer, Settings, Shared},
     observe::{Observation, Observed, ObservedBody},
     problem::{Code, Known, Problem, refuse},
-    proxy::{Forward, RequestBody, Upstream, UpstreamBody, UpstreamError},
+    proxy::{Forward, RequestBody, Upstream, UpstreamBody},
+    refusal::unkeyed,
     route::{Target, is_valid_host},
-    timed::{Timed, TooSlow},
+    timed::Timed,
 };
 use crate::{
     BoxError,
@@ -52,17 +55,13 @@ struct Inner {
 #[derive(Debug)]
 pub struct Route {
     matching: Match,
-    handler: Handler,
-    /// What `Connection` may not name: removing it would change what the request means.
+    forward: Forward,
+    /// Runs the route's keyed requests; the others go to `forward`.
+    keyed: Option<Idempotency<Announce<Forward>>>,
+    /// Of key and scope, which `Connection` may not name.
     protected: Vec<HeaderName>,
     names: Arc<Observed>,
     metrics: RouteMetrics,
-}
-
-#[derive(Clone, Debug)]
-enum Handler {
-    Plain(Forward),
-    Keyed(Idempotency<Forward>),
 }
 
 // === impl Route ===
@@ -70,37 +69,35 @@ enum Handler {
 impl Route {
     /// Plain proxying, streaming both ways.
     pub fn plain(name: &str, matching: Match, upstream: &Arc<Upstream>) -> Self {
-        let handler = Handler::Plain(Forward::new(Arc::clone(upstream)));
-        let protected = vec![header::HOST, header::CONTENT_LENGTH];
-        Self::new(matching, handler, protected, (name, upstream), RouteMetrics::new(name))
+        Self {
+            matching,
+            forward: Forward::new(Arc::clone(upstream)),
+            keyed: None,
+            protected: Vec::new(),
+            names: Arc::new(Observed {
+                route: Arc::from(name),
+                upstream: Arc::from(upstream.name()),
+            }),
+            metrics: RouteMetrics::new(name),
+        }
     }
 
-    /// Runs the requests of this route at most once per key.
+    /// Runs the keyed requests of this route at most once; the others are proxied.
     pub fn keyed(
         matching: Match,
         upstream: &Arc<Upstream>,
         shared: Shared,
         settings: Settings,
     ) -> Self {
-        let mut protected = vec![header::HOST, header::CONTENT_LENGTH, settings.header.clone()];
+        let mut protected = vec![settings.header.clone()];
         if let ScopeSource::Headers(names) = &settings.scope.source {
             protected.extend_from_slice(names);
         }
         let (name, metrics) = (Arc::clone(&settings.route), settings.metrics.clone());
-        let forward = Forward::new(Arc::clone(upstream));
-        let handler = Handler::Keyed(IdempotencyLayer::new(shared, settings).layer(forward));
-        Self::new(matching, handler, protected, (&name, upstream), metrics)
-    }
-
-    fn new(
-        matching: Match,
-        handler: Handler,
-        protected: Vec<HeaderName>,
-        (name, upstream): (&str, &Upstream),
-        metrics: RouteMetrics,
-    ) -> Self {
-        let names = Observed { route: Arc::from(name), upstream: Arc::from(upstream.name()) };
-        Self { matching, handler, protected, names: Arc::new(names), metrics }
+        let plain = Self::plain(&name, matching, upstream);
+        let layer = IdempotencyLayer::new(shared, settings);
+        let keyed = Some(layer.layer(Announce(plain.forward.clone())));
+        Self { keyed, protected, metrics, ..plain }
     }
 }
 
@@ -174,9 +171,8 @@ impl Gateway {
         }
         let target = Target::of(request);
         if let Some(found) = super::path::ambiguity(&target.path) {
-            let guarded = |route: &Route| {
-                matches!(route.handler, Handler::Keyed(_)) && route.matching.matches_host(&target)
-            };
+            let guarded =
+                |route: &Route| route.keyed.is_some() && route.matching.matches_host(&target);
             if self.0.routes.iter().any(guarded) {
                 return Err(refuse(match found {
                     "a dot segment" => "The path has a dot segment.",
@@ -201,47 +197,56 @@ impl Gateway {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
+        let keyed = route.keyed.as_ref().filter(|keyed| keyed.guards(&request));
         let trusted = &self.0.trusted_proxies;
         let peer = request.extensions().get::<Peer>();
         let peer = peer.map(|peer| headers::Peer::new(peer.0.ip(), trusted));
-        let version = request.version();
+        let arrival = Arrival { peer, version: request.version() };
+        if request.uri().authority().is_some() {
+            let target = request.uri().clone();
+            headers::host_from_target(&target, request.headers_mut());
+        }
         let fields = request.headers_mut();
         if let Some(named) = headers::connection_names(fields, &route.protected) {
             let detail = format!("The Connection line names {named}.");
             return Err(Problem::new(Code::BadRequest, Known::NotSent, detail));
         }
         // Before key and scope are read: what belongs to the connection names nobody.
-        headers::strip_request(
-            fields,
-            match &route.handler {
-                Handler::Plain(_) => headers::Upgrade::Websocket,
-                Handler::Keyed(_) => headers::Upgrade::Remove,
-            },
-        );
+        let upgrade = match keyed {
+            Some(_) => headers::Upgrade::Remove,
+            None => headers::Upgrade::Websocket,
+        };
+        headers::strip_request(fields, upgrade);
         headers::strip_forged(fields);
-        if let Some(peer) = peer {
-            headers::forwarded_by(fields, &peer);
-        }
-        headers::via(fields, version);
-        match &route.handler {
-            Handler::Plain(forward) => {
-                let permit = self.0.shared.permits.take(None).map_err(|_| {
-                    let detail = "Too many requests are in flight.";
-                    Problem::new(Code::Overloaded, Known::NotSent, detail).without_key()
-                })?;
-                let timeout = self.0.body_timeout;
-                let request = request.map(|body| RequestBody::stream(Timed::new(body, timeout)));
-                let mut response = forward.clone().call(request).await.map_err(unkeyed)?;
-                let status = response.status();
-                headers::strip_response(response.headers_mut(), status);
-                Ok((response.map(ResponseBody::live), Some(permit)))
-            }
-            Handler::Keyed(idempotency) => {
-                request.extensions_mut().insert(request_id.clone());
-                let request = request.map(RequestBody::stream);
-                Ok((idempotency.clone().call(request).await.map_err(unkeyed)?, None))
-            }
-        }
+        request.extensions_mut().insert(arrival);
+        let Some(keyed) = keyed else {
+            return self.stream(&route.forward, request).await;
+        };
+        request.extensions_mut().insert(request_id.clone());
+        let request = request.map(RequestBody::stream);
+        Ok((keyed.clone().call(request).await.map_err(unkeyed)?, None))
+    }
+
+    /// A request without a key on its way to the upstream and back, unbuffered.
+    async fn stream<B>(
+        &self,
+        forward: &Forward,
+        request: Request<B>,
+    ) -> Result<(Response<ResponseBody<UpstreamBody>>, Option<Permit>), Problem>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let permit = self.0.shared.permits.take(None).map_err(|_| {
+            let detail = "Too many requests are in flight.";
+            Problem::new(Code::Overloaded, Known::NotSent, detail).without_key()
+        })?;
+        let timeout = self.0.body_timeout;
+        let request = request.map(|body| RequestBody::stream(Timed::new(body, timeout)));
+        let mut response = Announce(forward.clone()).call(request).await.map_err(unkeyed)?;
+        let status = response.status();
+        headers::strip_response(response.headers_mut(), status);
+        Ok((response.map(ResponseBody::live), Some(permit)))
     }
 }
 
@@ -262,27 +267,4 @@ where
         let gateway = self.clone();
         Box::pin(async move { Ok(gateway.answer(request).await) })
     }
-}
-
-/// What the failure of a request without a key is called.
-fn unkeyed(error: UpstreamError) -> Problem {
-    let (code, detail) = match error {
-        UpstreamError::NotSent(_) | UpstreamError::Lapsed => {
-            (Code::UpstreamUnreachable, "No connection to the upstream could be used.")
-        }
-        UpstreamError::Interrupted(_) => {
-            (Code::UpstreamInterrupted, "The connection broke or the answer was not whole.")
-        }
-        UpstreamError::TimedOut => (Code::UpstreamTimeout, "The upstream did not answer in time."),
-        UpstreamError::RequestBody(cause) if is_too_slow(&*cause) => {
-            (Code::RequestTimeout, "The body paused for too long.")
-        }
-        UpstreamError::RequestBody(_) => (Code::BadRequest, "The body broke off or is malformed."),
-    };
-    Problem::new(code, Known::NotSent, detail).without_key()
-}
-
-/// Looks through the whole chain: the client that sent the body wraps its error.
-fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.is::<TooSlow>() || error.source().is_some_and(is_too_slow)
 }

@@ -5,6 +5,7 @@ pub mod embedded;
 mod error;
 mod gate;
 mod hold;
+mod operator;
 #[cfg(test)]
 pub mod suite;
 pub mod zookeeper;
@@ -17,6 +18,7 @@ pub use self::{
     error::{Effect, EndError, LedgerError},
     gate::{Gate, Lapsed, Lease},
     hold::{End, Ended, Held, Hold, LockPlace, Observer},
+    operator::{Answer, DecideError, Ensemble, Entry, ListError, Operator, Page, Query},
 };
 use crate::domain::{Fingerprint, Intent, KeyId, Origin, Record, Retention, Subject};
 

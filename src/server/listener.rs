@@ -1,14 +1,21 @@
 //! The listening socket: who gets in, when, and how it ends.
 
 use std::{
-    convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration,
+    convert::Infallible,
+    future::Future,
+    io,
+    net::{self, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
 };
 
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::{JoinError, JoinSet},
     time::{Instant, sleep, sleep_until, timeout},
@@ -25,8 +32,10 @@ use crate::{BoxError, domain::Peer, telemetry};
 /// [`serve`](Self::serve).
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
+    listener: net::TcpListener,
     local_address: SocketAddr,
+    /// For connections, shared by all servers of one address.
+    places: Arc<Semaphore>,
     settings: Settings,
 }
 
@@ -40,7 +49,7 @@ pub struct Drained {
 }
 
 /// Connections that wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
-const BACKLOG: u32 = 4096;
+const BACKLOG: i32 = 4096;
 
 /// A pause after failures to accept. Most are a lack of descriptors, which only time mends.
 #[derive(Clone, Copy, Debug)]
@@ -49,20 +58,51 @@ struct Pause {
     until: Instant,
 }
 
-/// Waits for a place, and then for a connection to give it to.
+/// Whether other sockets of this user may be bound to the same address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    Alone,
+    Shared,
+}
+
+fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of a former process, still in TIME_WAIT, must not keep the address.
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(sharing == Sharing::Shared)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Waits for a connection, and then for a place to give it.
 ///
-/// Cancel safe: a connection is taken in the last step only.
+/// Cancel safe: a connection that has no place yet stays in `waiting`.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
     pause: &Pause,
+    waiting: &mut Option<(TcpStream, Peer)>,
 ) -> io::Result<(OwnedSemaphorePermit, TcpStream, Peer)> {
-    sleep_until(pause.until).await;
+    let (stream, peer) = if let Some(connection) = waiting.take() {
+        connection
+    } else {
+        sleep_until(pause.until).await;
+        let (stream, peer) = listener.accept().await?;
+        // It fails for connections that are gone already, as their first read will tell.
+        stream.set_nodelay(true).ok();
+        (stream, Peer(peer))
+    };
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        return Ok((place, stream, peer));
+    }
+    *waiting = Some((stream, peer));
     let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    // It fails for connections that are gone already, as their first read will tell.
-    stream.set_nodelay(true).ok();
-    Ok((place, stream, Peer(peer)))
+    match waiting.take() {
+        Some((stream, peer)) => Ok((place, stream, peer)),
+        None => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
 }
 
 /// A panic ends its own connection only, but nobody may miss it.
@@ -75,18 +115,23 @@ fn report(ended: Result<(), JoinError>) {
 // === impl Server ===
 
 impl Server {
-    /// Binds the address. Must be called within a runtime.
-    pub fn bind(settings: Settings) -> io::Result<Self> {
-        let socket = match settings.address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // Connections of a former process, still in TIME_WAIT, must not keep the address.
-        socket.set_reuseaddr(true)?;
-        socket.bind(settings.address)?;
-        let listener = socket.listen(BACKLOG)?;
-        let local_address = listener.local_addr()?;
-        Ok(Self { listener, local_address, settings })
+    /// Binds the address `count` times, at least once: the kernel spreads new connections over
+    /// the servers, each of which may be served on a runtime of its own.
+    pub fn bind(settings: &Settings, count: usize) -> io::Result<Vec<Self>> {
+        // Sockets that share an address would share it with another process of this user too:
+        // one that has it must be noticed first.
+        drop(listen(settings.address, Sharing::Alone)?);
+        let first = listen(settings.address, Sharing::Shared)?;
+        let local_address = first.local_addr()?;
+        let places = Arc::new(Semaphore::new(settings.max_connections));
+        let others = (1..count).map(|_| listen(local_address, Sharing::Shared));
+        std::iter::once(Ok(first))
+            .chain(others)
+            .map(|listener| {
+                let (places, settings) = (Arc::clone(&places), settings.clone());
+                Ok(Self { listener: listener?, local_address, places, settings })
+            })
+            .collect()
     }
 
     /// Where it listens, with the port that was picked.
@@ -114,12 +159,19 @@ impl Server {
         S: Clone + Send + Sync + 'static,
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let Self { listener, local_address, settings } = self;
+        let Self { listener, local_address, places, settings } = self;
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%local_address, %error, "listener cannot be used");
+                return Drained { finished: true, open: 0 };
+            }
+        };
         let Drain { delay, timeout: patience } = settings.drain;
-        let places = Arc::new(Semaphore::new(settings.max_connections));
         let common = Arc::new(Common::new(settings));
         let mut connections = JoinSet::new();
         let mut pause = Pause::default();
+        let mut waiting = None;
         let mut stop = pin!(async {
             shutdown.await;
             sleep(delay).await;
@@ -133,7 +185,7 @@ impl Server {
                     report(ended);
                     continue;
                 }
-                accepted = accept(&listener, &places, &pause) => accepted,
+                accepted = accept(&listener, &places, &pause, &mut waiting) => accepted,
             };
             match accepted {
                 Ok((place, stream, peer)) => {
@@ -157,7 +209,7 @@ impl Server {
             }
         }
 
-        drop(listener);
+        drop((listener, waiting));
         common.drain.cancel();
         let finished = timeout(patience, async {
             while let Some(ended) = connections.join_next().await {

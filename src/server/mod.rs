@@ -34,8 +34,8 @@ pub struct Settings {
     /// How long a closed connection is still read from, so that what the client was sending does
     /// not reset it before it has read our last answer.
     pub linger: Duration,
-    /// Connections served at once. Further ones are left in the kernel's backlog, where they wait
-    /// for a place; nobody is turned away.
+    /// Connections served at once, over all servers of an address. Further ones wait for a place,
+    /// one at each server and the others in the kernel's backlog; nobody is turned away.
     pub max_connections: usize,
     /// Bytes of a request's head, request line included.
     pub max_header_size: usize,

@@ -4,13 +4,16 @@ use std::io::{IsTerminal, Write};
 
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::{filter::Targets, fmt::MakeWriter, layer::SubscriberExt};
+
+use super::audit;
 
 /// How and how much to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub format: Format,
-    /// Events less important than this are not logged. The access log is at `INFO`.
+    /// Events less important than this are not logged. The access log is at `INFO`. The audit log
+    /// is written whatever this is.
     pub level: LevelFilter,
 }
 
@@ -71,8 +74,12 @@ pub(super) fn dispatch<W>(settings: Settings, writer: W, ansi: bool) -> tracing:
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
+    // What an operator did is always logged.
+    let levels = Targets::new()
+        .with_default(settings.level)
+        .with_target(audit::TARGET, settings.level.max(LevelFilter::INFO));
     let builder = tracing_subscriber::fmt()
-        .with_max_level(settings.level)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(writer)
         .with_ansi(ansi);
     match settings.format {
@@ -82,8 +89,9 @@ where
             .with_current_span(false)
             .with_span_list(false)
             .finish()
+            .with(levels)
             .into(),
-        Format::Text => builder.finish().into(),
+        Format::Text => builder.finish().with(levels).into(),
     }
 }
 

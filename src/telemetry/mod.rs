@@ -5,6 +5,7 @@
 //! client sends becomes a label. Keys, paths and callers never do.
 
 mod access;
+mod audit;
 mod describe;
 pub mod ensemble;
 mod lock_event;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use self::{
     access::Access,
+    audit::Audit,
     lock_event::{KeyNaming, LockEvent, LoggedKey, SessionId, Transition},
     metrics::{
         BytesGauge, GaugeGuard, Phase, ReloadResult, RouteMetrics, Stored, UpstreamMetrics,

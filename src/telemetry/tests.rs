@@ -226,6 +226,34 @@ fn the_access_log_is_silent_above_its_level() {
     assert_eq!(lines, Vec::<serde_json::Value>::new());
 }
 
+#[test]
+fn the_audit_log_says_who_did_what_and_why_at_any_level() {
+    for level in [LevelFilter::OFF, LevelFilter::ERROR, LevelFilter::INFO, LevelFilter::TRACE] {
+        let lines = logged(level, || {
+            let key = KeyId::from_bytes([0xab; 32]);
+            let audit = Audit {
+                action: "resolve",
+                key: &key,
+                result: "done",
+                actor: Some("alice"),
+                peer: Some(([127, 0, 0, 1], 5).into()),
+                reason: "seen at the bank",
+                status: Some(201),
+            };
+            audit.log();
+        });
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(
+            (&line["target"], &line["message"]),
+            (&"audit".into(), &"operator acted".into())
+        );
+        assert_eq!((&line["action"], &line["result"]), (&"resolve".into(), &"done".into()));
+        assert_eq!(line["key_id"], "ab".repeat(32));
+        assert_eq!((&line["actor"], &line["peer"]), (&"alice".into(), &"127.0.0.1:5".into()));
+        assert_eq!((&line["reason"], &line["status"]), (&"seen at the bank".into(), &201.into()));
+    }
+}
+
 fn lock_event(key: LoggedKey<'_>) -> serde_json::Value {
     let lines = logged(LevelFilter::INFO, || {
         let event = LockEvent {

@@ -8,7 +8,7 @@ use oncegate::{
         Balance, Disposition, ForwardKey, InProgress, LedgerKind, LogFormat, LogKeys,
         OnSessionLoss, Storage, UnknownOutcome,
     },
-    domain::{BodyMode, KeyFormat, Retention, ScopeSource},
+    domain::{BodyMode, KeyFormat, Retention, ScopeSource, Secret},
 };
 
 use crate::support::{SMALLEST, read, read_in, rules_of, with_rules};
@@ -229,4 +229,32 @@ fn debug_shows_no_secret() {
 fn line_ends_and_byte_order_marks_of_other_systems_change_nothing() {
     let windows = format!("\u{feff}{}", SMALLEST.replace('\n', "\r\n"));
     assert_eq!(read(&windows), read(SMALLEST));
+}
+
+#[test]
+fn the_configuration_in_effect_reads_again_as_the_same_without_its_secrets() {
+    let full =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/payments.yaml"));
+    let memory = SMALLEST.replace("path: ledger.redb", "durability: memory");
+    let secrets = format!(
+        "{}key_secret: top-secret\n",
+        SMALLEST.replace("9090'", "9090', token: very-secret")
+    );
+    let rules = SMALLEST.replace(
+        "[X-Api-Key] }",
+        "none, unknown_outcome: { retry: { attempts: 5 } }, in_progress: reject, forward_key: strip, \
+         fingerprint: { body: form, headers: [X-A] }, retention: { completed: 90m, unknown: never }, \
+         responses: { '404': release, 5xx: unknown, '409': store }, drop_headers: [X-B] }",
+    );
+    for text in [SMALLEST, &memory, &secrets, &rules, &full.unwrap()] {
+        let mut config = read(text);
+
+        let shown = config.to_masked_json().to_string();
+
+        assert!(!shown.contains("-secret") && !shown.contains("null"), "{shown}");
+        let hidden = || Some(Secret::new(*b"<hidden>"));
+        config.key_secret = config.key_secret.and_then(|_| hidden());
+        config.admin.token = config.admin.token.and_then(|_| hidden());
+        assert_eq!(read(&shown), config, "{shown}");
+    }
 }

@@ -368,3 +368,16 @@ async fn an_answer_to_head_has_no_body_but_says_its_problem() {
     client.send(&get("/elsewhere")).await;
     assert_eq!(client.answer().await.code(), "upstream-unreachable");
 }
+
+#[tokio::test]
+async fn a_key_in_the_header_and_of_the_form_that_the_route_asks_for() {
+    let rules = "header: X-Request-Key, key: { max_length: 36, format: uuid }";
+    let (upstream, gateway, _home) = start(rules).await;
+    let with = |key: &str| post("k").without("Idempotency-Key").header("X-Request-Key", key);
+    row(400, "key-missing", "not_sent", false).is_told_by(&gateway.ask(&post("k")).await);
+    row(400, "key-invalid", "not_sent", false).is_told_by(&gateway.ask(&with("order-1")).await);
+    let uuid = "8e03978e-40d5-43dd-bc93-6894a57f9324";
+    assert_eq!(gateway.ask(&with(uuid)).await.status, 201);
+    assert!(gateway.ask(&with(&format!("\"{uuid}\""))).await.is_replay());
+    assert_eq!(upstream.count(), 1);
+}

@@ -1,10 +1,12 @@
 //! Things that happen under load: reloads, a drain, a disk that fills, an upstream that breaks.
 
+use std::net::SocketAddr;
+
 use rustix::process::Signal;
-use tokio::task::JoinSet;
+use tokio::{net::TcpStream, task::JoinSet};
 
 use crate::support::{
-    Client, Config, Gateway, Known, Load, Step, Upstream, answer, ask, post, soon,
+    Answer, Client, Config, Gateway, Known, Load, Step, Upstream, answer, ask, post, soon,
 };
 
 /// No key ran twice, and what was answered is the only answer.
@@ -46,6 +48,17 @@ async fn reloads_under_load_lose_nothing() {
     assert!(one.count() > 0 && two.count() > 0);
 }
 
+/// After a drain each key that ran was answered, and each other one may run now.
+async fn leaves_no_doubt(gateway: &Gateway, upstream: &Upstream, known: &Known) {
+    holds(gateway, upstream, known).await;
+    for (key, first) in known {
+        let ran = upstream.executions(key);
+        assert!(first.is_some() || ran == 0, "{key} ran, but its client was not answered");
+        let retry = gateway.ask(&post(key)).await;
+        assert_eq!((retry.status, retry.is_replay()), (201, ran == 1), "{key}: {retry:?}");
+    }
+}
+
 // R38
 #[tokio::test]
 async fn a_drain_under_load_leaves_no_key_in_doubt() {
@@ -60,13 +73,40 @@ async fn a_drain_under_load_leaves_no_key_in_doubt() {
 
     let gateway = home.start(&config).await;
 
-    holds(&gateway, &upstream, &known).await;
-    for (key, first) in &known {
-        let ran = upstream.executions(key);
-        assert!(first.is_some() || ran == 0, "{key} ran, but its client was not answered");
-        let retry = gateway.ask(&post(key)).await;
-        assert_eq!((retry.status, retry.is_replay()), (201, ran == 1), "{key}: {retry:?}");
+    leaves_no_doubt(&gateway, &upstream, &known).await;
+}
+
+/// Sends fresh keys, each over a connection of its own, until none is to be had.
+async fn newcomers(address: SocketAddr, name: usize) -> Known {
+    let mut known = Known::new();
+    for number in 0.. {
+        let Ok(stream) = TcpStream::connect(address).await else { break };
+        let (mut client, request) = (Client::over(stream), post(&format!("k-{name}-{number}")));
+        let answer = if client.try_send(&request).await {
+            client.try_answer_to(&request).await
+        } else {
+            None
+        };
+        known.insert(format!("k-{name}-{number}"), answer);
     }
+    known
+}
+
+#[tokio::test]
+async fn a_drain_while_clients_connect_leaves_no_key_in_doubt() {
+    let upstream = Upstream::start();
+    let config = Config::to(upstream.address).durable();
+    let (gateway, home) = Gateway::start(&config).await;
+    let clients: JoinSet<_> = (0..8).map(|name| newcomers(gateway.address, name)).collect();
+    upstream.received(50).await;
+    gateway.signal(Signal::TERM);
+    let known = soon("the end of the clients", clients.join_all()).await;
+    let known = known.into_iter().flatten().collect();
+    assert_eq!(gateway.exit_code().await, 0);
+
+    let gateway = home.start(&config).await;
+
+    leaves_no_doubt(&gateway, &upstream, &known).await;
 }
 
 #[tokio::test]
@@ -75,7 +115,7 @@ async fn a_disk_that_fills_again_and_again_under_load_runs_nothing_twice() {
     let config = Config::to(upstream.address).durable().ledger("timeout: 50ms");
     let (gateway, home) = Gateway::start(&config).await;
     let load = Load::start(gateway.address, "k");
-    for _ in 0..5 {
+    for _ in 0..4 {
         load.goes_on().await;
         gateway.limit_files(Some(0));
         load.goes_on().await;
@@ -86,27 +126,30 @@ async fn a_disk_that_fills_again_and_again_under_load_runs_nothing_twice() {
     load.goes_on().await;
     let known = load.stopped().await;
 
-    let refused = known.values().flatten().filter(|answer| answer.status == 503).count();
-    assert!(refused > 0, "the disk was never full");
     holds(&gateway, &upstream, &known).await;
+    let refused = |answer: &Answer| answer.status == 503 && answer.code() == "ledger-unavailable";
+    let refused = known.iter().filter(|(_, first)| first.as_ref().is_some_and(refused));
+    let refused: Vec<_> = refused.map(|(key, _)| key).collect();
+    assert!(!refused.is_empty(), "the disk was never full");
+    for key in refused {
+        assert_eq!(upstream.executions(key), 0, "{key} was refused and ran");
+        // A disk that is busy now may be slower than this ledger's patience.
+        let request = post(key);
+        let served = async { while gateway.ask(&request).await.status == 503 {} };
+        soon("an answer to a request that was refused", served).await;
+        assert_eq!(gateway.ask(&request).await.status, 201, "{key}");
+        assert_eq!(upstream.executions(key), 1, "{key}");
+    }
     gateway.kill();
     let gateway = home.start(&config).await;
     holds(&gateway, &upstream, &known).await;
-    for (key, first) in &known {
-        let first = first.as_ref().unwrap();
-        if first.status == 503 && first.code() == "ledger-unavailable" {
-            assert_eq!(upstream.executions(key), 0, "{key} was refused and ran");
-        }
-    }
 }
 
 // R8, R16
 #[tokio::test]
 async fn an_answer_that_is_cut_after_any_of_its_bytes_runs_once() {
-    let whole = match answer("201 Created", "Location: /v1/charges/1\r\n", "body").remove(0) {
-        Step::Write(bytes) => bytes,
-        step @ (Step::Wait | Step::Close | Step::Reset) => panic!("{step:?}"),
-    };
+    let whole = answer("201 Created", "Location: /v1/charges/1\r\n", "body").remove(0);
+    let Step::Write(whole) = whole else { panic!("an answer is written") };
     let upstream = Upstream::start();
     let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
     for (length, end) in (0..=whole.len()).flat_map(|at| [(at, Step::Close), (at, Step::Reset)]) {

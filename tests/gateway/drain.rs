@@ -36,6 +36,7 @@ async fn what_is_in_flight_is_finished_and_stored_while_newcomers_are_refused() 
         gateway.logged(STOPS).await;
         refuses_connections(&gateway).await;
         assert!(idle.is_closed().await);
+        drop(idle);
         let ready = gateway.ask_admin("/readyz").await;
         assert_eq!((ready.status, &*ready.body), (503, &b"not ready: draining\n"[..]));
         assert_eq!(gateway.ask_admin("/livez").await.status, 200);
@@ -43,6 +44,7 @@ async fn what_is_in_flight_is_finished_and_stored_while_newcomers_are_refused() 
         let first = client.answer().await;
 
         assert_eq!((first.status, first.header("connection")), (201, Some("close")));
+        drop(client);
         assert_eq!(gateway.exit_code().await, 0);
         let gateway = home.start(&config).await;
         assert_eq!(gateway.ask(&post("k")).await.lasting(), first.lasting());
@@ -75,6 +77,7 @@ async fn what_is_not_over_in_time_is_told_and_left_unknown() {
     assert_eq!((told.status, told.code().as_str()), (503, "session-lost"));
     assert_eq!(told.json()["outcome"], "unknown");
     assert_eq!(told.header("retry-after"), Some("2"));
+    drop(client);
     gateway.logged("outcome of the key is unknown").await;
     assert_eq!(gateway.exit_code().await, 0);
     let gateway = home.start(&config).await;
@@ -90,6 +93,7 @@ async fn a_second_signal_ends_the_drain() {
     gateway.logged(STOPS).await;
     gateway.signal(Signal::TERM);
     assert_eq!(client.answer().await.code(), "session-lost");
+    drop(client);
     assert_eq!(gateway.exit_code().await, 0);
     let gateway = home.start(&config).await;
     assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
@@ -108,6 +112,7 @@ async fn within_the_drain_delay_it_serves_on_but_says_that_it_is_not_ready() {
     assert_eq!(gateway.ask(&post("k")).await.status, 201);
     idle.send(&post("k")).await;
     assert!(idle.answer().await.is_replay());
+    drop(idle);
     assert_eq!(gateway.exit_code().await, 0);
 }
 
@@ -120,5 +125,6 @@ async fn an_idle_gateway_stops_at_once() {
     idle.answer().await;
     gateway.signal(Signal::TERM);
     assert!(idle.is_closed().await);
+    drop(idle);
     assert_eq!(gateway.exit_code().await, 0);
 }

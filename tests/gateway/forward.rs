@@ -1,6 +1,6 @@
 //! What of a request reaches the upstream, and what of an answer the client.
 
-use crate::support::{Client, Config, Gateway, Home, Upstream, answer, get, post};
+use crate::support::{Client, Config, Gateway, Home, Step, Upstream, answer, get, post};
 
 async fn start() -> (Upstream, Gateway, Home) {
     let upstream = Upstream::start();
@@ -136,4 +136,102 @@ async fn an_http_1_0_client_gets_its_answer_and_the_end_of_its_connection() {
     assert_eq!(client.answer().await.status, 201);
     assert!(client.is_closed().await);
     assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_plain_route_lets_a_connection_become_a_websocket() {
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                  Upgrade: websocket\r\n\r\nhello";
+    let upstream = Upstream::always(vec![Step::Write(switch.into()), Step::Wait, Step::Close]);
+    let (gateway, _home) = Gateway::start(&Config::to(upstream.address)).await;
+    let request = get("/socket").header("Connection", "Upgrade").header("Upgrade", "websocket");
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&request).await;
+    let switched = client.answer_to(&request).await;
+    assert_eq!((switched.status, switched.header("upgrade")), (101, Some("websocket")));
+    assert_eq!(client.exactly(5).await.unwrap(), b"hello");
+    upstream.go();
+    assert!(client.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_body_whose_chunks_are_malformed_is_refused_and_touches_no_key() {
+    let (upstream, gateway, _home) = start().await;
+    let head = post("k").body("").header("Transfer-Encoding", "chunked");
+    for chunks in ["6\r\namount\r\nzz\r\n", "6\r\namountXX", "-1\r\n\r\n"] {
+        let mut client = Client::connect(gateway.address).await;
+        client.send(&head).await;
+        client.send_bytes(chunks.as_bytes()).await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "bad-request"), "{chunks}");
+        assert!(client.is_closed().await);
+    }
+    assert_eq!(upstream.count(), 0);
+    assert_eq!(gateway.ask(&post("k")).await.status, 201);
+}
+
+/// A GET below a keyed route's path is proxied as on a plain route.
+#[tokio::test]
+async fn an_unkeyed_request_of_a_keyed_route_is_proxied_like_any() {
+    let lines = "Connection: X-Hop\r\nX-Hop: 1\r\nIdempotency-Error-Source: gateway\r\n\
+                 Idempotency-Expires: never\r\n";
+    let upstream = Upstream::always(answer("200 OK", lines, "ok"));
+    let (gateway, home) = Gateway::start(&Config::to(upstream.address)).await;
+    let answered = gateway.ask(&get("/v1/charges/x")).await;
+    assert_eq!((answered.status, &*answered.body), (200, &b"ok"[..]));
+    for name in ["x-hop", "idempotency-error-source", "idempotency-expires"] {
+        assert!(answered.lines(name).is_empty(), "{name}");
+    }
+    drop(gateway);
+
+    let holding = Upstream::holding();
+    let gateway = home.start(&Config::to(holding.address).limits("max_in_flight: 1")).await;
+    let mut first = Client::connect(gateway.address).await;
+    first.send(&get("/v1/charges/x")).await;
+    holding.received(1).await;
+    assert_eq!(gateway.ask(&get("/v1/charges/y")).await.code(), "overloaded");
+    holding.go();
+    assert_eq!(first.answer().await.status, 201);
+}
+
+#[tokio::test]
+async fn an_unkeyed_body_of_a_keyed_route_may_not_pause_for_long() {
+    let upstream = Upstream::start();
+    let config = Config::to(upstream.address).listen("body_timeout: 200ms");
+    let (gateway, _home) = Gateway::start(&config).await;
+    let mut client = Client::connect(gateway.address).await;
+    let head = "PUT /v1/charges/x HTTP/1.1\r\nHost: api.test\r\nContent-Length: 9\r\n\r\npart";
+    client.send_bytes(head.as_bytes()).await;
+    let answered = client.answer().await;
+    assert_eq!((answered.status, answered.code().as_str()), (408, "request-timeout"));
+}
+
+/// What the gateway adds for the upstream is not the client's: it names no caller.
+#[tokio::test]
+async fn a_scope_sees_what_the_client_sent_and_not_what_the_gateway_adds() {
+    let upstream = Upstream::start();
+    let mut config = Config::to(upstream.address).listen("trusted_proxies: [127.0.0.0/8]");
+    config.rules = "scope: [X-Forwarded-For]".into();
+    let (gateway, _home) = Gateway::start(&config).await;
+    let missing = gateway.ask(&post("k")).await;
+    assert_eq!((missing.status, missing.code().as_str()), (400, "scope-missing"));
+    for is_replay in [false, true] {
+        let answered = gateway.ask(&post("k").header("X-Forwarded-For", "10.0.0.1")).await;
+        assert_eq!(answered.is_replay(), is_replay);
+    }
+    assert_eq!(upstream.last().header("x-forwarded-for"), Some("10.0.0.1, 127.0.0.1"));
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn an_absolute_target_names_the_only_host() {
+    let (upstream, gateway, _home) = start().await;
+    let mut client = Client::connect(gateway.address).await;
+    let request = "GET http://real.test/x HTTP/1.1\r\nHost: other.test\r\n\r\n";
+    client.send_bytes(request.as_bytes()).await;
+    assert_eq!(client.answer().await.status, 201);
+    let received = upstream.last();
+    assert_eq!(received.header("host"), Some("real.test"));
+    assert_eq!(received.header("x-forwarded-host"), Some("real.test"));
+    assert_eq!(received.target, "/x");
 }

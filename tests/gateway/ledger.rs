@@ -1,6 +1,8 @@
 //! The ledger's file: whose it is, and what is said when it cannot be read or written.
 
-use crate::support::{Client, Config, Gateway, Home, Upstream, get, post, soon};
+use rustix::process::Signal;
+
+use crate::support::{Client, Config, Gateway, Home, Step, Upstream, answer, get, post, soon};
 
 #[tokio::test]
 async fn a_second_process_on_the_same_file_is_refused_and_disturbs_nothing() {
@@ -82,9 +84,10 @@ async fn is_ready(gateway: &Gateway) {
 #[tokio::test]
 async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwarded() {
     let upstream = Upstream::start();
-    let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
+    let config = Config::to(upstream.address).durable().ledger("timeout: 1s");
     let (gateway, home) = Gateway::start(&config).await;
     let first = gateway.ask(&post("before")).await;
+    assert_eq!(first.status, 201);
     gateway.limit_files(Some(0));
 
     for _ in 0..3 {
@@ -118,10 +121,8 @@ async fn while_the_disk_is_full_keyed_requests_are_refused_and_nothing_is_forwar
 #[tokio::test]
 async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
     let upstream = Upstream::holding();
-    let config = Config::to(upstream.address)
-        .durable()
-        .ledger("timeout: 100ms")
-        .rules("in_progress: reject");
+    let config =
+        Config::to(upstream.address).durable().ledger("timeout: 1s").rules("in_progress: reject");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -161,7 +162,7 @@ async fn an_answer_that_cannot_be_stored_is_not_given_and_nothing_runs_again() {
 #[tokio::test]
 async fn an_answer_that_was_never_stored_is_unknown_after_a_kill() {
     let upstream = Upstream::holding();
-    let config = Config::to(upstream.address).durable().ledger("timeout: 100ms");
+    let config = Config::to(upstream.address).durable().ledger("timeout: 1s");
     let (gateway, home) = Gateway::start(&config).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(&post("k")).await;
@@ -185,4 +186,82 @@ async fn after_its_retention_a_key_is_new() {
     soon("the end of the retention", again).await;
     assert_eq!(upstream.count(), 2);
     assert_eq!(upstream.last().header("idempotency-attempt"), Some("1"));
+}
+
+#[tokio::test]
+async fn a_key_with_an_unknown_outcome_is_new_after_the_retention_of_that() {
+    let upstream = Upstream::always(vec![Step::Close]);
+    let config =
+        Config::to(upstream.address).durable().rules("retention: { completed: 10h, unknown: 1s }");
+    let (gateway, _home) = Gateway::start(&config).await;
+    gateway.ask(&post("k")).await;
+    upstream.now(|_| answer("201 Created", "", "done"));
+    let again = async { while gateway.ask(&post("k")).await.status == 409 {} };
+    soon("the end of the retention", again).await;
+    assert!(gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(upstream.count(), 2);
+    assert_eq!(upstream.last().header("idempotency-attempt"), Some("1"));
+}
+
+#[tokio::test]
+async fn keys_are_found_again_with_the_same_secret_and_not_with_another() {
+    let upstream = Upstream::start();
+    let secret = |byte: &str| format!("key_secret: '{}'", byte.repeat(32));
+    let config = |byte| Config::to(upstream.address).durable().top(&secret(byte));
+    let (gateway, home) = Gateway::start(&config("a")).await;
+    gateway.ask(&post("k")).await;
+    gateway.kill();
+    let gateway = home.start(&config("a")).await;
+    assert!(gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(gateway.ask(&post("k").body("amount=6")).await.code(), "key-reused");
+    gateway.kill();
+    let gateway = home.start(&config("b")).await;
+    assert!(!gateway.ask(&post("k")).await.is_replay());
+    assert_eq!(upstream.count(), 2);
+    let file = std::fs::read(home.ledger()).unwrap();
+    let holds = |text: &[u8]| file.windows(text.len()).any(|window| window == text);
+    assert!(!holds(b"alice-secret"), "a scope's value is in the file");
+}
+
+#[tokio::test]
+async fn a_gateway_whose_disk_is_full_stops_when_it_is_told_to() {
+    let upstream = Upstream::holding();
+    let config =
+        Config::to(upstream.address).durable().ledger("timeout: 1s").top("drain_timeout: 500ms");
+    let (gateway, home) = Gateway::start(&config).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    gateway.limit_files(Some(0));
+    upstream.go();
+    assert_eq!(client.answer().await.code(), "answer-not-stored");
+    drop(client);
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.exit_code().await, 0);
+
+    let gateway = home.start(&config).await;
+
+    assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_second_gateway_cannot_take_the_address_of_the_first() {
+    // Both would get some of the requests, and neither would know the other's keys.
+    let upstream = Upstream::start();
+    let config = Config::to(upstream.address).text("");
+    let first = Home::new();
+    let gateway = first.start_with(&config).await;
+    for (field, taken) in [("listen.address", gateway.address), ("admin.address", gateway.admin)] {
+        let is_admin = field == "admin.address";
+        let place = if is_admin {
+            "admin: { address: '127.0.0.1:0'"
+        } else {
+            "listen: { address: '127.0.0.1:0'"
+        };
+        let second = config.replace(place, &place.replace("127.0.0.1:0", &taken.to_string()));
+        let (code, said) = Home::new().fail_with(&second).await;
+        assert_eq!(code, 1, "{field}: {said}");
+        assert!(said.contains(field) && said.contains(&taken.to_string()), "{said}");
+    }
 }

@@ -250,3 +250,40 @@ async fn connections_over_the_bound_wait_for_a_place() {
     drop(first);
     assert_eq!(second.answer().await.status, 201);
 }
+
+#[tokio::test]
+async fn a_large_answer_that_is_not_stored_is_given_whole_and_decides_about_its_key() {
+    for (status, runs_again) in [("429 Busy", true), ("504 Late", false)] {
+        let large = "x".repeat(100_000);
+        let upstream = Upstream::always(answer(status, "", &large));
+        let config = Config::to(upstream.address).durable().rules("max_stored_body: 1KiB");
+        let (gateway, _home) = Gateway::start(&config).await;
+        let first = gateway.ask(&post("k")).await;
+        assert_eq!((first.status.to_string(), first.body.len()), (status[..3].into(), 100_000));
+        upstream.now(|_| answer("201 Created", "", "done"));
+        let retry = gateway.ask(&post("k")).await;
+        assert_eq!(retry.status, if runs_again { 201 } else { 409 });
+        assert_eq!(upstream.count(), if runs_again { 2 } else { 1 });
+    }
+}
+
+#[tokio::test]
+async fn requests_that_joined_a_large_answer_that_frees_the_key_run_on_their_own() {
+    let mut script = vec![Step::Wait];
+    script.extend(answer("429 Busy", "", "x".repeat(100_000)));
+    let upstream = Upstream::always(script);
+    let config = Config::to(upstream.address).rules("max_stored_body: 1KiB");
+    let (gateway, _home) = Gateway::start(&config).await;
+    let mut leader = Client::connect(gateway.address).await;
+    leader.send(&post("k")).await;
+    upstream.received(1).await;
+    let mut joined = Client::connect(gateway.address).await;
+    joined.send(&post("k")).await;
+    gateway.waiters(1).await;
+    upstream.now(|_| answer("201 Created", "", "done"));
+    upstream.go();
+    assert_eq!(leader.answer().await.status, 429);
+    let answer = joined.answer().await;
+    assert_eq!((answer.status, answer.is_replay()), (201, false));
+    assert_eq!(upstream.count(), 2);
+}

@@ -9,6 +9,7 @@ mod crash;
 mod drain;
 mod fingerprint;
 mod forward;
+mod keys;
 mod ledger;
 mod limits;
 mod observe;

@@ -1,5 +1,13 @@
 //! What an upstream can do wrong, and what its answers mean for the key.
 
+use std::{future::pending, net::SocketAddr};
+
+use rustix::process::Signal;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
 use crate::support::{
     Answer, Client, Config, Gateway, Home, Refusing, Script, Step, Upstream, answer, get, post,
 };
@@ -20,7 +28,17 @@ fn raw(bytes: impl AsRef<[u8]>) -> Step {
 #[tokio::test]
 async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
     let head = "HTTP/1.1 200 OK\r\n";
-    let scripts: [(&str, Script); 9] = [
+    let scripts: [(&str, Script); 15] = [
+        (
+            "in an unknown coding",
+            vec![raw(format!("{head}Transfer-Encoding: gzip\r\n\r\ncoded")), Step::Close],
+        ),
+        (
+            "in two codings",
+            vec![raw(format!(
+                "{head}Transfer-Encoding: gzip, chunked\r\n\r\n5\r\ncoded\r\n0\r\n\r\n"
+            ))],
+        ),
         ("closed at once", vec![Step::Close]),
         ("reset", vec![Step::Reset]),
         ("cut in its head", vec![raw(&head[..10]), Step::Close]),
@@ -32,6 +50,19 @@ async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
         ("over-long", vec![raw(format!("{head}Content-Length: 2\r\n\r\nover-long"))]),
         ("not HTTP", vec![raw("220 smtp.test ESMTP\r\n\r\n")]),
         ("framed badly", vec![raw(format!("{head}Content-Length: many\r\n\r\n"))]),
+        (
+            "framed twice",
+            vec![raw(format!("{head}Content-Length: 2\r\nContent-Length: 4\r\n\r\nover"))],
+        ),
+        (
+            "reset before its end",
+            vec![raw(format!("{head}Connection: close\r\n\r\nhalf")), Step::Reset],
+        ),
+        ("with an endless head", vec![raw(format!("{head}X-Long: {}\r\n", "x".repeat(300_000)))]),
+        (
+            "with nothing but interim answers",
+            vec![raw("HTTP/1.1 100 Continue\r\n\r\n"), Step::Close],
+        ),
         ("of another protocol", vec![raw("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n")]),
     ];
     for (what, script) in scripts {
@@ -51,12 +82,31 @@ async fn an_answer_that_is_cut_over_long_or_not_http_makes_the_key_unknown() {
 
 #[tokio::test]
 async fn an_answer_that_ends_with_its_connection_is_whole() {
-    let script = vec![raw("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"), Step::Close];
+    for head in ["HTTP/1.1 200 OK\r\nConnection: close", "HTTP/1.0 200 OK"] {
+        let script = vec![raw(format!("{head}\r\n\r\nto the end")), Step::Close];
+        let upstream = Upstream::always(script);
+        let (gateway, _home) = start(&upstream).await;
+        assert_eq!(gateway.ask(&post("k")).await.body, b"to the end");
+        let replay = gateway.ask(&post("k")).await;
+        assert_eq!((replay.is_replay(), &*replay.body), (true, &b"to the end"[..]));
+        let plain = gateway.ask(&get("/elsewhere")).await;
+        assert_eq!((plain.status, &*plain.body), (200, &b"to the end"[..]));
+    }
+}
+
+/// Two lengths read by two parsers are two answers (RFC 9112 section 6.3).
+#[tokio::test]
+async fn an_answer_with_chunks_and_a_length_has_the_length_of_its_chunks() {
+    let script =
+        vec![raw("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n\
+                           5\r\nabcde\r\n0\r\n\r\n")];
     let upstream = Upstream::always(script);
     let (gateway, _home) = start(&upstream).await;
-    assert_eq!(gateway.ask(&post("k")).await.body, b"to the end");
-    let replay = gateway.ask(&post("k")).await;
-    assert_eq!((replay.is_replay(), &*replay.body), (true, &b"to the end"[..]));
+    for request in [post("k"), post("k"), get("/elsewhere"), get("/v1/charges/x")] {
+        let answer = gateway.ask(&request).await;
+        assert_eq!((answer.status, &*answer.body), (200, &b"abcde"[..]));
+        assert_ne!(answer.header("content-length"), Some("3"));
+    }
 }
 
 #[tokio::test]
@@ -77,15 +127,17 @@ async fn interim_answers_are_not_the_answer() {
 #[tokio::test]
 async fn an_upstream_that_closes_after_each_answer_strands_no_payment() {
     let mut script = answer("201 Created", "", "done");
-    script.push(Step::Close);
+    script.push(Step::CloseAndTell);
     let upstream = Upstream::always(script);
     let (gateway, _home) = start(&upstream).await;
     let mut client = Client::connect(gateway.address).await;
-    for number in 0..200 {
+    for number in 0..100 {
         client.send(&post(&format!("k-{number}"))).await;
         assert_eq!(client.answer().await.status, 201, "request {number}");
+        // Sent a moment earlier, the next one could not have known.
+        upstream.closed(number + 1).await;
     }
-    assert_eq!(upstream.count(), 200);
+    assert_eq!(upstream.count(), 100);
 }
 
 #[tokio::test]
@@ -247,5 +299,69 @@ async fn an_attempt_that_sent_nothing_does_not_free_a_key_that_an_earlier_one_le
     let reject = Config::to(refusing.address).durable();
     let gateway = home.start(&reject).await;
     assert_eq!(gateway.ask(&post("k")).await.code(), "outcome-unknown");
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_knows_is_not_sent() {
+    let upstream = Upstream::start();
+    let (gateway, home) = Gateway::start(&Config::to(upstream.address)).await;
+    drop(gateway);
+    let file = Config::to(upstream.address).upstream("connect_timeout: 5s").text("");
+    let file = file.replace(&upstream.address.to_string(), "nobody.invalid:80");
+    let gateway = home.start_with(&file).await;
+    let refused = gateway.ask(&post("k")).await;
+    assert_eq!(told(&refused), (502, "upstream-unreachable".into()));
+    assert_eq!(refused.json()["outcome"], "not_sent");
+}
+
+/// Answers each request from its head alone, and reads nothing more.
+async fn hasty(listener: TcpListener) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        while !read.windows(4).any(|window| window == b"\r\n\r\n") {
+            assert!(stream.read_buf(&mut read).await.unwrap() > 0);
+        }
+        let early = "HTTP/1.1 413 Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nearly";
+        stream.write_all(early.as_bytes()).await.unwrap();
+        // Keeps the connection open, so that no reset overtakes the answer.
+        tokio::spawn(async move {
+            let _stream = stream;
+            pending::<()>().await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_before_the_request_is_read_is_the_answer() {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let config = Config::to(listener.local_addr().unwrap()).rules("max_request_body: 64MiB");
+    let config = config.limits("buffered_bodies: 256MiB");
+    let (gateway, _home) = Gateway::start(&config).await;
+    let upstream = tokio::spawn(hasty(listener));
+    // More than both sockets hold.
+    let large = post("k").body(vec![b'x'; 16 * 1024 * 1024]);
+    let first = gateway.ask(&large).await;
+    assert_eq!((first.status, &*first.body), (413, &b"early"[..]));
+    assert_eq!(gateway.ask(&large).await.lasting(), first.lasting());
+    upstream.abort();
+}
+
+#[tokio::test]
+async fn a_gateway_that_was_paused_while_its_upstream_answered_stores_the_answer() {
+    let upstream = Upstream::holding();
+    let (gateway, _home) = Gateway::start(&Config::to(upstream.address).durable()).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    gateway.signal(Signal::STOP);
+    upstream.go();
+    let mut retry = Client::connect(gateway.address).await;
+    retry.send(&post("k")).await;
+    gateway.signal(Signal::CONT);
+    let first = client.answer().await;
+    assert_eq!(first.status, 201);
+    assert_eq!(retry.answer().await.lasting(), first.lasting());
     assert_eq!(upstream.count(), 1);
 }

@@ -23,7 +23,7 @@ pub(crate) struct Demo {
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The last step of the tour, after which nothing more is printed.
-const LAST: &str = "/metrics | grep";
+const LAST: &str = "/api/v1/keys?state=unknown";
 
 impl Demo {
     pub(crate) async fn start() -> Self {

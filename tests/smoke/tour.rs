@@ -84,4 +84,5 @@ async fn each_line_of_the_tour_shows_what_its_step_claims() {
     for outcome in ["executed\"} 4", "replayed\"} 1", "joined\"} 20", "outcome_unknown\"} 1"] {
         assert!(operator[0].printed.contains(outcome), "{outcome}:\n{}", operator[0].printed);
     }
+    assert_eq!(operator[1].printed.matches("\"state\":\"unknown\"").count(), 1);
 }

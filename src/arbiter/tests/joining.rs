@@ -106,6 +106,18 @@ async fn a_waiter_over_the_bound_is_refused_and_the_others_are_answered() {
     assert_eq!(refusal_of(&fourth), Refusal::TooManyWaiters);
 }
 
+/// "Send the right request" helps; "come back later" would not.
+#[tokio::test(start_paused = true)]
+async fn a_different_request_is_told_so_however_many_wait() {
+    let world = World::with_waiters(1);
+    let different = async {
+        sleep(STEP * 3 + WORK / 2).await;
+        world.request("b").await
+    };
+    let (_, _, different) = tokio::join!(world.request("a"), world.request("a"), different);
+    assert_eq!(refusal_of(&different), Refusal::KeyReused(KeyState::InProgress));
+}
+
 // R36, R37: the client's abort cancels neither the execution nor the store.
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_client_hangs_up_still_answers_the_retry() {

@@ -17,8 +17,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Arbiter, Attempt, Call, Disposition, Execution, Limits, Permits, Policy, Refusal, Responses,
-    Verdict,
+    Arbiter, Attempt, Budget, Call, Disposition, Execution, Limits, Permits, Policy, Refusal,
+    Responses, Verdict,
 };
 use crate::{
     domain::{
@@ -116,6 +116,7 @@ impl World {
             origin: Origin { route: "charges".into(), gateway: "g".into(), request_id: "r".into() },
             policy: Arc::new(self.policy.clone()),
             wait_until: self.wait.map(|wait| Instant::now() + wait),
+            reserved: Budget::new(0).reserve(0).unwrap(),
             permit: self.permits.take(Some(scope)).unwrap(),
             idempotency_key: key,
             key_naming: KeyNaming::Plain,
@@ -167,7 +168,7 @@ fn answer_of(verdict: &Verdict<u32>) -> u32 {
     let stored = match verdict {
         Verdict::Executed { live, .. } | Verdict::Passed { live, .. } => return *live,
         Verdict::Replay { record, .. } => &record.response,
-        Verdict::Shared { response, .. } => response,
+        Verdict::Shared { response } => response,
         Verdict::Refused(refusal) => panic!("refused: {refusal:?}"),
     };
     let StoredBody::Kept(body) = &stored.body else { panic!("tombstone") };

@@ -85,10 +85,12 @@ async fn an_abort_at_any_moment_never_lets_the_request_run_twice() {
         let abort = async {
             sleep(offset).await;
             world.arbiter.abort();
+            let ran = world.executions();
             world.arbiter.idle().await;
+            assert_eq!(world.executions(), ran, "sent after the abort after {offset:?}");
+            ran
         };
-        let (first, ()) = tokio::join!(world.request("a"), abort);
-        let ran = world.executions();
+        let (first, ran) = tokio::join!(world.request("a"), abort);
         let other = World { arbiter: fresh_process(&world), ..world.clone() };
         let second = other.request("a").await;
         match (first, second) {

@@ -47,7 +47,11 @@ const HEADERS: Shape = Shape::List(&HEADER);
 /// The whole file.
 pub(super) const FILE: &[Field] = &[
     Field::mandatory("listen", Shape::Section(LISTEN), "The public listener."),
-    Field::mandatory("admin", Shape::Section(ADMIN), "The listener for metrics and probes."),
+    Field::mandatory(
+        "admin",
+        Shape::Section(ADMIN),
+        "The listener for metrics, probes and the API over keys.",
+    ),
     Field::default(
         "gateway_id",
         "${HOSTNAME:-gateway}",
@@ -113,7 +117,11 @@ const LISTEN: &[Field] = &[
 
 const ADMIN: &[Field] = &[
     Field::mandatory("address", ADDRESS, "IP address and port; never the public one."),
-    Field::optional("token", Shape::Secret, "Required when the address is not loopback."),
+    Field::optional(
+        "token",
+        Shape::Secret,
+        "What the API over keys asks for; required when the address is not loopback.",
+    ),
 ];
 
 const LEDGER: &[Field] = &[

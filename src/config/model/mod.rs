@@ -55,7 +55,7 @@ pub struct Listen {
     pub max_header_size: u64,
 }
 
-/// The operator's listener: metrics and probes.
+/// The operator's listener: metrics, probes and the API over keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     pub address: SocketAddr,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Version,
+    HeaderMap, HeaderName, HeaderValue, Uri, Version,
     header::{FORWARDED, HOST, VIA},
 };
 use ipnet::IpNet;
@@ -61,6 +61,16 @@ pub fn forwarded_by(headers: &mut HeaderMap, peer: &Peer) {
             None if peer.is_trusted => {}
             None => drop(headers.remove(name)),
         }
+    }
+}
+
+/// Makes `Host` say what an absolute target names, whatever it said before (RFC 9112 section
+/// 3.2.2): route, fingerprint and upstream must not be told of two hosts.
+pub fn host_from_target(head: &Uri, headers: &mut HeaderMap) {
+    let Some(authority) = head.authority() else { return };
+    let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+    if let Ok(host) = HeaderValue::from_str(host) {
+        headers.insert(HOST, host);
     }
 }
 

@@ -13,7 +13,7 @@ mod storable;
 mod tests;
 
 pub use self::{
-    forwarded::{Peer, forwarded_by, via},
+    forwarded::{Peer, forwarded_by, host_from_target, via},
     hop::{Upgrade, connection_names, strip_request, strip_response},
     ours::{IDEMPOTENCY_ATTEMPT, IDEMPOTENCY_ERROR_SOURCE, IDEMPOTENCY_EXPIRES},
     ours::{IDEMPOTENCY_FENCING_TOKEN, add_attempt, strip_forged},

@@ -16,7 +16,6 @@ use crate::{
     domain::{IdempotencyKey, KeyId, Origin, Scope, Subject},
     gateway::{
         RequestId,
-        budget::Reserved,
         gather::Gathered,
         problem::{Code, Known, Problem},
     },
@@ -25,27 +24,20 @@ use crate::{
 /// A keyed request, read completely.
 pub(super) struct Admitted {
     pub(super) call: Call,
-    /// What is forwarded, unchanged.
+    /// What is forwarded, but for the headers, which the call's subject has.
     pub(super) parts: Parts,
-    pub(super) body: Bytes,
-    /// For the request's body and the answer's.
-    pub(super) reserved: Reserved,
 }
 
-/// Reads the key; `None` where the request passes through.
-pub(super) fn key(
-    headers: &HeaderMap,
-    settings: &Settings,
-) -> Result<Option<IdempotencyKey>, Problem> {
+/// Reads the key of a request that must have one.
+pub(super) fn key(headers: &HeaderMap, settings: &Settings) -> Result<IdempotencyKey, Problem> {
     let key = IdempotencyKey::read(headers, &settings.header, settings.key).map_err(|error| {
         let detail = format!("The header {} is no idempotency key: {error}.", settings.header);
         Problem::new(Code::KeyInvalid, Known::NotSent, detail)
     })?;
-    if key.is_none() && settings.required {
+    key.ok_or_else(|| {
         let detail = format!("This route needs the header {}.", settings.header);
-        return Err(Problem::new(Code::KeyMissing, Known::NotSent, detail));
-    }
-    Ok(key)
+        Problem::new(Code::KeyMissing, Known::NotSent, detail)
+    })
 }
 
 pub(super) async fn admit<B>(
@@ -58,7 +50,7 @@ pub(super) async fn admit<B>(
 where
     B: Body<Data = Bytes>,
 {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let scope = Scope::read(&parts.headers, &settings.scope).map_err(|missing| {
         let detail = format!("This route tells its callers apart by the header {}.", missing.0);
         Problem::new(Code::ScopeMissing, Known::NotSent, detail)
@@ -89,7 +81,7 @@ where
     reserved.shrink_to((body.len() as u64).saturating_add(settings.max_stored_body));
 
     let key_id = KeyId::new(shared.secret.as_deref(), &settings.namespace, &scope, &key);
-    let subject = Arc::new(subject(&parts, body.clone(), shared));
+    let subject = Arc::new(subject(&mut parts, body, shared));
     let fingerprint = subject.fingerprint(&settings.recipe);
     let origin = Origin {
         route: Arc::clone(&settings.route),
@@ -104,11 +96,12 @@ where
         policy: Arc::clone(&settings.policy),
         wait_until: settings.wait.map(|wait| Instant::now() + wait),
         permit,
+        reserved,
         idempotency_key: key,
         key_naming: shared.key_naming,
         metrics: settings.metrics.clone(),
     };
-    Ok(Admitted { call, parts, body, reserved })
+    Ok(Admitted { call, parts })
 }
 
 async fn read<B>(body: B, settings: &Settings) -> Result<Bytes, Problem>
@@ -132,7 +125,8 @@ where
     Ok(gathered.into_bytes())
 }
 
-fn subject(parts: &Parts, body: Bytes, shared: &Shared) -> Subject {
+/// Takes the headers out of `parts`: only the request that executes needs a copy of them.
+fn subject(parts: &mut Parts, body: Bytes, shared: &Shared) -> Subject {
     let authority = match parts.uri.authority() {
         Some(authority) => authority.as_str().to_ascii_lowercase(),
         None => parts
@@ -146,7 +140,7 @@ fn subject(parts: &Parts, body: Bytes, shared: &Shared) -> Subject {
         authority: authority.into(),
         path: parts.uri.path().into(),
         query: parts.uri.query().map(Into::into),
-        headers: parts.headers.clone(),
+        headers: std::mem::take(&mut parts.headers),
         body,
         secret: shared.secret.clone(),
     }

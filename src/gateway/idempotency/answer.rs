@@ -38,7 +38,7 @@ pub(super) fn answer<B>(
             };
             ended(live, outcome)
         }
-        Verdict::Shared { response, disposition: _ } => match &response.body {
+        Verdict::Shared { response } => match &response.body {
             StoredBody::Kept(body) => {
                 let mut response = stored(&response, body.clone());
                 request_id.set(response.headers_mut());

@@ -12,7 +12,7 @@ use super::{OpensGate, Settings};
 use crate::{
     BoxError,
     arbiter::{Attempt, Execution},
-    domain::{StoredBody, StoredResponse},
+    domain::{StoredBody, StoredResponse, Subject},
     gateway::{ResponseBody, gather::Gathered, headers, proxy::UpstreamError},
 };
 
@@ -66,17 +66,18 @@ where
 
 /// Puts together what the wrapped service is called with.
 pub(super) fn request<B: From<Bytes>>(
-    admitted: (http::request::Parts, Bytes),
+    mut parts: http::request::Parts,
+    subject: &Subject,
     attempt: &Attempt,
     settings: &Settings,
 ) -> Request<B> {
-    let (mut parts, body) = admitted;
+    parts.headers.clone_from(&subject.headers);
     if !settings.forward_key {
         parts.headers.remove(&settings.header);
     }
     headers::add_attempt(&mut parts.headers, attempt.number, attempt.token);
     parts.extensions.insert(attempt.gate.clone());
-    Request::from_parts(parts, B::from(body))
+    Request::from_parts(parts, B::from(subject.body.clone()))
 }
 
 /// Reads a body up to `bound` bytes; a body of exactly `bound` bytes is whole.

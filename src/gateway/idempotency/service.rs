@@ -52,6 +52,12 @@ impl<S> Idempotency<S> {
     pub(super) fn new(inner: S, shared: Shared, settings: Arc<Settings>) -> Self {
         Self { inner, shared, settings }
     }
+
+    /// Whether a request is keyed here; any other passes through untouched.
+    pub(in crate::gateway) fn guards<B>(&self, request: &Request<B>) -> bool {
+        let Settings { methods, required, header, .. } = &*self.settings;
+        methods.contains(request.method()) && (*required || request.headers().contains_key(header))
+    }
 }
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Idempotency<S>
@@ -72,14 +78,11 @@ where
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        let key = if self.settings.methods.contains(request.method()) {
-            admit::key(request.headers(), &self.settings)
-        } else {
-            Ok(None)
-        };
-        let kind = match key {
-            Ok(None) => Kind::Through(Box::pin(self.inner.call(request))),
-            Ok(Some(key)) => {
+        if !self.guards(&request) {
+            return ResponseFuture { kind: Kind::Through(Box::pin(self.inner.call(request))) };
+        }
+        let kind = match admit::key(request.headers(), &self.settings) {
+            Ok(key) => {
                 // Only the service that `poll_ready` saw is ready. It goes into the future; its
                 // clone, which is not, stays behind.
                 let clone = self.inner.clone();
@@ -112,20 +115,17 @@ impl<S> Idempotency<S> {
     {
         let Self { inner, shared, settings } = self;
         let request_id = RequestId::of(request.extensions());
-        let Admitted { call, parts, body, reserved } =
+        let Admitted { call, parts } =
             match admit::admit(request, key, &request_id, &shared, &settings).await {
                 Ok(admitted) => admitted,
                 Err(problem) => return refuse(problem, &request_id),
             };
-        let executing = Arc::clone(&settings);
+        let (executing, subject) = (Arc::clone(&settings), Arc::clone(&call.subject));
         let verdict = shared
             .arbiter
             .judge::<Live<ResBody>, _, _>(call, move |attempt| async move {
-                let request = execute::request::<ReqBody>((parts, body), &attempt, &executing);
-                let execution = execute::execute(inner, request, attempt, &executing).await;
-                // Both bodies are held until the attempt has its answer.
-                drop(reserved);
-                execution
+                let request = execute::request::<ReqBody>(parts, &subject, &attempt, &executing);
+                execute::execute(inner, request, attempt, &executing).await
             })
             .await;
         answer::answer(verdict, &settings, &request_id)

@@ -6,9 +6,8 @@ use http::{HeaderName, Method};
 use uuid::Uuid;
 
 use crate::{
-    arbiter::{self, Arbiter, Permits, Policy, Responses},
+    arbiter::{self, Arbiter, Budget, Permits, Policy, Responses},
     domain::{BodyMode, Clock, KeyFormat, KeyRules, Recipe, Retention, ScopeRule, Secret},
-    gateway::Budget,
     ledger::{Ledger, Takeover},
     telemetry::{KeyNaming, RouteMetrics},
 };

@@ -18,9 +18,9 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use super::*;
 use crate::{
     BoxError,
-    arbiter::{Arbiter, Limits, Permits},
+    arbiter::{Arbiter, Budget, Limits, Permits},
     domain::{Clock, ScopeRule, ScopeSource, Timestamp},
-    gateway::{Budget, ResponseBody},
+    gateway::ResponseBody,
     ledger::embedded::{self, Durability, Embedded, Sweep},
     telemetry::{KeyNaming, Outcome},
 };

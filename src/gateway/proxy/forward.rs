@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{
-    HeaderValue, Request, Response, StatusCode, Uri, Version,
+    HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version,
     header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE},
     request::Parts,
 };
@@ -28,7 +28,7 @@ use super::{
     link::{Failure, Link},
     upgrade,
 };
-use crate::{ledger::Gate, telemetry::UpstreamMetrics};
+use crate::{gateway::headers::host_from_target, ledger::Gate, telemetry::UpstreamMetrics};
 
 /// A set of endpoints that answer alike, with their connections.
 #[derive(Debug)]
@@ -152,8 +152,16 @@ impl Upstream {
                 Err(failure) => return Err(failure),
             }
         }
+        // Boxed: most requests find a connection, and need not carry the room for making one.
+        let link = Box::pin(self.open(peer, call.deadline)).await?;
+        let (response, link) = self.send(link, call).await?;
+        self.answer(response, link, in_flight, call)
+    }
+
+    /// Makes a connection to `peer`.
+    async fn open(&self, peer: &Peer, deadline: Instant) -> Result<Box<Link>, Failure> {
         let connecting = connect(&peer.endpoint, self.settings.connect_timeout);
-        let stream = match timeout_at(call.deadline, connecting).await {
+        let stream = match timeout_at(deadline, connecting).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 self.endpoints.rest(peer);
@@ -161,11 +169,8 @@ impl Upstream {
             }
             Err(elapsed) => return Err(Failure::Unwritten(elapsed.into())),
         };
-        let link = Link::open(stream, self.settings.max_answer_head)
-            .await
-            .map_err(|error| Failure::Unwritten(error.into()))?;
-        let (response, link) = self.send(link, call).await?;
-        self.answer(response, link, in_flight, call)
+        let opened = Link::open(stream, self.settings.max_answer_head).await;
+        opened.map_err(|error| Failure::Unwritten(error.into()))
     }
 
     /// Sends the call over `link`. After `Unwritten` the call has its body back and `link` is gone.
@@ -209,6 +214,10 @@ impl Upstream {
         }
         let (mut head, incoming) = response.into_parts();
         head.version = Version::HTTP_11;
+        if !settle_framing(&mut head.headers) {
+            let error = "the answer is in a transfer coding other than chunked".into();
+            return Err(Failure::Final(UpstreamError::Interrupted(error)));
+        }
         let body = if link.is_reusable() {
             link.rest();
             in_flight.peer().pool.put(link);
@@ -265,16 +274,25 @@ fn prepare(head: &mut Parts, body: &RequestBody) {
     }
 }
 
-fn to_origin_form(head: &mut Parts) {
-    let uri = std::mem::take(&mut head.uri).into_parts();
-    if let Some(authority) = uri.authority {
-        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
-        if let Ok(host) = HeaderValue::from_str(host) {
-            head.headers.insert(HOST, host);
+/// Leaves an answer with one length: chunks beat a `Content-Length` (RFC 9112 section 6.3), and
+/// passing that on would let the client read another answer than was read here. False for a body
+/// that is coded in a way nobody here undoes.
+fn settle_framing(headers: &mut HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
+            headers.remove(CONTENT_LENGTH);
+            true
         }
+        (Some(_), _) => false,
     }
-    let target = uri.path_and_query.map_or_else(Uri::default, Uri::from);
-    head.uri = target;
+}
+
+fn to_origin_form(head: &mut Parts) {
+    host_from_target(&head.uri, &mut head.headers);
+    let uri = std::mem::take(&mut head.uri).into_parts();
+    head.uri = uri.path_and_query.map_or_else(Uri::default, Uri::from);
 }
 
 impl fmt::Debug for Call {

@@ -7,6 +7,7 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
+    thread::{self, ThreadId},
     time::Duration,
 };
 
@@ -38,6 +39,8 @@ pub(super) struct Link {
     connection: Connection<Wire, RequestBody>,
     wire: Arc<WireState>,
     deadline: Deadline,
+    /// The thread whose runtime watches the socket.
+    home: ThreadId,
     /// How the connection ended, once it has: it must not be polled again.
     end: Option<hyper::Result<()>>,
 }
@@ -75,7 +78,12 @@ impl Link {
         let (sender, connection) =
             Builder::new().max_header_size(max_answer_head).handshake(wire).await?;
         let deadline = Deadline::new(Instant::now());
-        Ok(Box::new(Self { sender, connection, wire: state, deadline, end: None }))
+        let home = thread::current().id();
+        Ok(Box::new(Self { sender, connection, wire: state, deadline, home, end: None }))
+    }
+
+    pub(super) fn home(&self) -> ThreadId {
+        self.home
     }
 
     pub(super) fn wire(&self) -> &Arc<WireState> {

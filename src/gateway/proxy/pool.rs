@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    thread,
     time::Duration,
 };
 
@@ -36,10 +37,17 @@ impl Pool {
         Self { idle: Mutex::default(), idle_timeout, max_idle }
     }
 
-    /// The connection that was idle for the shortest time.
+    /// The connection that was idle for the shortest time; of those that were made on this thread,
+    /// if there is one: its wake-ups arrive here, where they are waited for.
     pub(super) fn take(&self) -> Option<Box<Link>> {
+        let here = thread::current().id();
         let mut idle = self.lock();
-        let (since, link) = idle.links.pop_back()?;
+        let is_usable = |(since, link): &(Instant, Box<Link>)| {
+            link.home() == here && since.elapsed() < self.idle_timeout
+        };
+        let nearest = idle.links.iter().rposition(is_usable);
+        let last = idle.links.len().checked_sub(1)?;
+        let (since, link) = idle.links.remove(nearest.unwrap_or(last))?;
         if since.elapsed() < self.idle_timeout {
             return Some(link);
         }

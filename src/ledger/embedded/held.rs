@@ -39,17 +39,7 @@ impl HeldKey {
     }
 
     fn commit(self, response: StoredResponse) -> (Change, Claim, Ended) {
-        let completed_at = self.core.now();
-        let record = Record {
-            attempt_id: self.intent.attempt_id,
-            attempt: self.intent.attempt,
-            token: self.intent.token,
-            fingerprint: self.intent.fingerprint,
-            origin: self.intent.origin,
-            response,
-            completed_at,
-            expires_at: completed_at.after(self.intent.retention.completed),
-        };
+        let record = completed(self.intent, response, self.core.now());
         let change = Change::Settle {
             key: *self.claim.key(),
             place: Place { expires_at: record.expires_at, token: record.token },
@@ -74,6 +64,20 @@ impl HeldKey {
         let place = Place { expires_at, token: self.intent.token };
         let key = *self.claim.key();
         (Change::Settle { key, place, kind: Kind::Unknown, value }, self.claim, Ended::Unknown)
+    }
+}
+
+/// The record of an attempt whose answer is known since `now`.
+pub(super) fn completed(intent: Intent, response: StoredResponse, now: Timestamp) -> Record {
+    Record {
+        attempt_id: intent.attempt_id,
+        attempt: intent.attempt,
+        token: intent.token,
+        fingerprint: intent.fingerprint,
+        origin: intent.origin,
+        response,
+        completed_at: now,
+        expires_at: now.after(intent.retention.completed),
     }
 }
 

@@ -9,7 +9,9 @@ mod begin;
 mod core;
 mod driver;
 mod held;
+mod list;
 mod operation;
+mod operator;
 mod queue;
 mod settings;
 mod store;
@@ -48,6 +50,7 @@ use crate::domain::{Cause, Clock, FencingToken, Timestamp};
 #[derive(Debug)]
 pub struct Embedded {
     core: Arc<Core>,
+    durability: Durability,
 }
 
 /// What is stored, for metrics.
@@ -125,7 +128,7 @@ impl Embedded {
     ) -> Self {
         let sweeper = Sweeper::new(settings.sweep, time.now());
         let core = Core::new(store, driver, settings.timeout, (time, sweeper), token);
-        Self { core: Arc::new(core) }
+        Self { core: Arc::new(core), durability: settings.durability.clone() }
     }
 }
 

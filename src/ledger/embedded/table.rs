@@ -76,6 +76,18 @@ impl Table {
         }
     }
 
+    /// Keys whose intent is durable and that are held now.
+    pub(super) fn held(&self) -> Vec<KeyId> {
+        let mut held = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_held =
+                |(key, entry): (&KeyId, &Entry)| entry.fingerprint.is_some().then_some(*key);
+            held.extend(shard.iter().filter_map(is_held));
+        }
+        held
+    }
+
     /// How many keys are claimed now.
     pub(super) fn claims(&self) -> usize {
         self.claims.load(Ordering::Relaxed)

@@ -5,6 +5,7 @@
 pub(in crate::ledger) mod cancel;
 pub(in crate::ledger) mod durable;
 pub(in crate::ledger) mod exclusive;
+pub(in crate::ledger) mod operator;
 pub(in crate::ledger) mod replay;
 pub(in crate::ledger) mod requests;
 pub(in crate::ledger) mod unknown;
@@ -90,6 +91,37 @@ macro_rules! ledger_suite {
     };
 }
 pub(in crate::ledger) use ledger_suite;
+
+/// The same for the operator's side, over an [`OperatorHarness`](operator::OperatorHarness).
+macro_rules! operator_suite {
+    ($name:ident, $harness:ty $(, $($test:tt)+)?) => {
+        mod $name {
+            use super::*;
+            use crate::ledger::suite::{ledger_cases, operator};
+
+            ledger_cases!($harness, ($($($test)+)?), operator: [
+                a_resolved_key_gives_the_operators_answer,
+                a_resolved_key_is_kept_from_the_decision_on,
+                a_released_key_begins_a_new_life,
+                a_held_key_is_not_decided_about,
+                a_takeover_under_way_is_not_decided_about,
+                a_completed_key_is_not_decided_about,
+                an_absent_key_is_not_decided_about,
+                a_key_that_is_unknown_is_not_forced,
+                of_decisions_that_meet_one_is_made,
+                a_retry_that_meets_a_resolve_never_runs,
+                a_takeover_that_meets_a_decision_excludes_it,
+                a_decision_that_was_dropped_is_made_or_not,
+                decisions_outlive_a_crash,
+                a_key_whose_holder_crashed_can_be_released,
+                a_key_is_shown_as_it_is,
+                every_key_is_listed_once_over_all_pages,
+                what_is_over_or_released_is_not_listed,
+            ]);
+        }
+    };
+}
+pub(in crate::ledger) use operator_suite;
 
 /// A test for each case of one room of the suite.
 macro_rules! ledger_cases {

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What one try came to.
 enum Tried {
-    Adopted(Lock, Intent, i32),
+    Adopted(Box<(Lock, Intent, i32)>),
     /// The record is not the attempt's intent any more.
     Lost,
     Again,
@@ -48,7 +48,8 @@ pub(super) async fn adopt(held: HeldKey, gate: Gate) -> Result<Hold, EndError> {
         let until = Instant::now() + PATIENCE;
         let Some(session) = core.sessions.usable_until(&key, until).await else { continue };
         match take(&core, &session, &paths, &intent, &mut ours).await {
-            Tried::Adopted(mut lock, intent, version) => {
+            Tried::Adopted(adopted) => {
+                let (mut lock, intent, version) = *adopted;
                 lock.count(&intent.origin.route);
                 let queued = true;
                 let held =
@@ -79,7 +80,7 @@ async fn take(
         Err(()) => Err(Tried::Again),
     };
     match tried {
-        Ok((intent, version)) => Tried::Adopted(lock, intent, version),
+        Ok((intent, version)) => Tried::Adopted(Box::new((lock, intent, version))),
         Err(tried) => {
             lock.leave(core).await;
             tried

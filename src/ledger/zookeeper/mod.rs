@@ -15,7 +15,9 @@ mod fault;
 mod held;
 mod judge;
 mod lease;
+mod list;
 mod lock;
+mod operator;
 mod paths;
 mod prepare;
 mod reconcile;
@@ -42,6 +44,7 @@ use self::{
     paths::Layout,
 };
 use super::{Begin, Begun, BoxFuture, Ledger, LedgerError};
+use crate::domain::KeyId;
 
 /// A ledger in an ensemble. See the [module docs](self).
 ///
@@ -79,6 +82,11 @@ pub enum OpenError {
 /// not keep one.
 pub fn lease(session_timeout: Duration, tick_time: Duration) -> Duration {
     lease::Terms { timeout: session_timeout, tick: tick_time }.shortest_lease()
+}
+
+/// The node of a key below `root`.
+pub fn znode_of(root: &str, key: &KeyId) -> String {
+    Layout::new(root).key(key).node
 }
 
 /// How long a start waits for further sessions once it has one.

@@ -14,7 +14,7 @@ use crate::server::{Drain, Drained, Settings};
 // R38
 #[tokio::test]
 async fn what_is_in_flight_is_answered_and_told_that_the_connection_closes() {
-    let mut running = start(settings());
+    let mut running = start(&settings());
     let mut busy = running.connect().await;
     busy.write_all(b"POST /gated HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
         .await
@@ -45,7 +45,7 @@ async fn what_is_in_flight_is_answered_and_told_that_the_connection_closes() {
 #[tokio::test]
 async fn what_is_not_over_in_time_is_cut_off_and_counted() {
     let drain = Drain { delay: Duration::ZERO, timeout: Duration::from_millis(50) };
-    let mut running = start(Settings { drain, ..settings() });
+    let mut running = start(&Settings { drain, ..settings() });
     let mut stream = running.connect().await;
     stream.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     running.next_seen().await;
@@ -60,7 +60,7 @@ async fn what_is_not_over_in_time_is_cut_off_and_counted() {
 #[tokio::test]
 async fn until_the_delay_is_over_all_goes_on_as_before() {
     let drain = Drain { delay: Duration::from_hours(1), timeout: SOON };
-    let running = start(Settings { drain, ..settings() });
+    let running = start(&Settings { drain, ..settings() });
     let address = running.address;
 
     let stopping = running.begin_shutdown();

@@ -4,4 +4,5 @@ mod deadlines;
 mod drain;
 mod protocol;
 mod refusals;
+mod sharing;
 mod support;

@@ -12,7 +12,7 @@ use crate::{domain::Peer, server::Settings};
 
 #[tokio::test]
 async fn a_connection_serves_one_request_after_another() {
-    let running = start(settings());
+    let running = start(&settings());
     let mut stream = running.connect().await;
     for target in ["/one", "/two"] {
         let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -25,7 +25,7 @@ async fn a_connection_serves_one_request_after_another() {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
-    let running = start(settings());
+    let running = start(&settings());
     let answers = running
         .exchange(
             "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi\
@@ -41,7 +41,7 @@ async fn pipelined_requests_are_answered_in_order() {
 
 #[tokio::test]
 async fn an_http_1_0_client_is_answered_and_the_connection_closed() {
-    let running = start(settings());
+    let running = start(&settings());
     let answer = running.exchange("GET /old HTTP/1.0\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
     assert!(answer.ends_with("first /old ;"), "{answer}");
@@ -49,7 +49,7 @@ async fn an_http_1_0_client_is_answered_and_the_connection_closed() {
 
 #[tokio::test]
 async fn a_client_that_asks_to_close_gets_its_answer_and_the_end() {
-    let running = start(settings());
+    let running = start(&settings());
     let answer = running.exchange("GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     assert!(answer.to_lowercase().contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(answer.ends_with("first /x ;"), "{answer}");
@@ -57,7 +57,7 @@ async fn a_client_that_asks_to_close_gets_its_answer_and_the_end() {
 
 #[tokio::test]
 async fn a_client_that_has_closed_its_side_still_gets_its_answer() {
-    let mut running = start(settings());
+    let mut running = start(&settings());
     let mut stream = running.connect().await;
     stream.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     stream.shutdown().await.unwrap();
@@ -70,7 +70,7 @@ async fn a_client_that_has_closed_its_side_still_gets_its_answer() {
 
 #[tokio::test]
 async fn the_service_is_told_the_peer_and_no_head_can_forge_it() {
-    let mut running = start(settings());
+    let mut running = start(&settings());
     let mut stream = running.connect().await;
     let request = b"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 8.8.8.8\r\n\r\n";
     stream.write_all(request).await.unwrap();
@@ -82,7 +82,7 @@ async fn the_service_is_told_the_peer_and_no_head_can_forge_it() {
 
 #[tokio::test]
 async fn the_next_request_goes_to_the_new_service_and_the_one_in_flight_ends_with_the_old_one() {
-    let mut running = start(settings());
+    let mut running = start(&settings());
     let mut stream = running.connect().await;
     stream.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     running.next_seen().await;
@@ -97,7 +97,7 @@ async fn the_next_request_goes_to_the_new_service_and_the_one_in_flight_ends_wit
 
 #[tokio::test]
 async fn a_connection_over_the_bound_waits_for_a_place_and_is_then_served() {
-    let mut running = start(Settings { max_connections: 1, ..settings() });
+    let mut running = start(&Settings { max_connections: 1, ..settings() });
     let mut first = running.connect().await;
     first.write_all(b"GET /gated HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     assert_eq!(running.next_seen().await.target, "/gated");
@@ -119,7 +119,7 @@ async fn a_connection_over_the_bound_waits_for_a_place_and_is_then_served() {
 
 #[tokio::test]
 async fn an_answer_that_came_before_the_whole_body_is_not_lost_to_a_reset() {
-    let running = start(settings());
+    let running = start(&settings());
     let mut stream = running.connect().await;
     let length = 16 << 20;
     let head = format!("POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
@@ -136,7 +136,7 @@ async fn an_answer_that_came_before_the_whole_body_is_not_lost_to_a_reset() {
 
 #[tokio::test]
 async fn part_of_an_answer_never_passes_for_all_of_it() {
-    let running = start(settings());
+    let running = start(&settings());
     // To a client of HTTP/1.0 an orderly end of the connection is the end of the body.
     for version in ["1.0", "1.1"] {
         let mut stream = running.connect().await;
@@ -152,7 +152,7 @@ async fn part_of_an_answer_never_passes_for_all_of_it() {
 
 #[tokio::test]
 async fn a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() {
-    let running = start(settings());
+    let running = start(&settings());
     let mut stream = running.connect().await;
     let head = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
     stream.write_all(head).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() {
 
 #[tokio::test]
 async fn an_upgraded_connection_belongs_to_whoever_upgraded_it() {
-    let running = start(settings());
+    let running = start(&settings());
     let mut stream = running.connect().await;
     let request =
         b"GET /upgrade HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";

@@ -17,7 +17,7 @@ async fn assert_refused(running: &Running, request: impl AsRef<[u8]>) {
 
 #[tokio::test]
 async fn malformed_requests_get_a_problem_and_the_end_and_reach_no_service() {
-    let running = start(settings());
+    let running = start(&settings());
     let requests: &[&[u8]] = &[
         b"complete nonsense\r\n\r\n",
         b"GET /\r\n\r\n",
@@ -44,7 +44,7 @@ async fn malformed_requests_get_a_problem_and_the_end_and_reach_no_service() {
 
 #[tokio::test]
 async fn a_body_whose_length_could_be_read_in_two_ways_reaches_no_service() {
-    let running = start(settings());
+    let running = start(&settings());
     for framing in [
         "Content-Length: 3\r\nContent-Length: 4\r\n",
         "Content-Length: 3, 4\r\n",
@@ -86,7 +86,7 @@ async fn of_a_coding_and_a_length_the_coding_wins_and_nothing_is_read_after_it()
         "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n",
     ] {
-        let running = start(settings());
+        let running = start(&settings());
         let smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
         let request =
             format!("POST /x HTTP/1.1\r\nHost: x\r\n{framing}\r\n3\r\nabc\r\n0\r\n\r\n{smuggled}");
@@ -109,7 +109,7 @@ async fn a_chunk_that_is_none_breaks_the_body_off_and_nothing_is_read_after_it()
         "fffffffffffffffff\r\nabc\r\n",
         "3\rXabc\r\n",
     ] {
-        let running = start(settings());
+        let running = start(&settings());
         let smuggled = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
         let request = format!(
             "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{smuggled}"
@@ -126,7 +126,7 @@ async fn a_chunk_that_is_none_breaks_the_body_off_and_nothing_is_read_after_it()
 
 #[tokio::test]
 async fn a_head_over_the_limit_gets_a_problem_of_its_own() {
-    let running = start(settings());
+    let running = start(&settings());
     let long = "x".repeat(32 * 1024);
     let lines = "X-Line: x\r\n".repeat(101);
     for request in [
@@ -145,7 +145,7 @@ async fn a_head_over_the_limit_gets_a_problem_of_its_own() {
 
 #[tokio::test]
 async fn a_head_at_the_limit_is_served() {
-    let running = start(settings());
+    let running = start(&settings());
     let head =
         |filler: &str| format!("GET / HTTP/1.1\r\nConnection: close\r\nX-Long: {filler}\r\n\r\n");
     let room = settings().max_header_size - head("").len();
@@ -159,7 +159,7 @@ async fn a_head_at_the_limit_is_served() {
 
 #[tokio::test]
 async fn a_malformed_request_after_a_good_one_is_refused_and_the_good_one_answered() {
-    let running = start(settings());
+    let running = start(&settings());
     // Both at once.
     let answers = running.exchange("GET /good HTTP/1.1\r\nHost: x\r\n\r\nbad\r\n\r\n").await;
     let refusal = text(&settings().canned.bad_request);

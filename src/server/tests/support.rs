@@ -109,10 +109,10 @@ pub(super) fn echo() -> (Echo, mpsc::UnboundedReceiver<Seen>) {
     (Echo { name: "first", gate: Arc::new(Semaphore::new(0)), seen: sender }, seen)
 }
 
-pub(super) fn start(settings: Settings) -> Running {
+pub(super) fn start(settings: &Settings) -> Running {
     let (echo, seen) = echo();
     let services = watch::Sender::new(echo.clone());
-    let server = Server::bind(settings).unwrap();
+    let server = Server::bind(settings, 1).unwrap().remove(0);
     let address = server.local_address();
     let (shutdown, stopped) = oneshot::channel::<()>();
     let subscription = services.subscribe();

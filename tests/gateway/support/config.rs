@@ -10,6 +10,7 @@ use std::{fmt::Write as _, net::SocketAddr};
 pub(crate) struct Config {
     pub(crate) endpoints: Vec<SocketAddr>,
     pub(crate) listen: String,
+    pub(crate) admin: String,
     pub(crate) ledger: String,
     pub(crate) durability: &'static str,
     pub(crate) limits: String,
@@ -34,6 +35,7 @@ impl Config {
         Self {
             endpoints: endpoints.into_iter().collect(),
             listen: String::new(),
+            admin: String::new(),
             ledger: String::new(),
             durability: "memory",
             limits: String::new(),
@@ -61,6 +63,10 @@ impl Config {
 
     pub(crate) fn listen(self, fields: &str) -> Self {
         Self { listen: fields.into(), ..self }
+    }
+
+    pub(crate) fn admin(self, fields: &str) -> Self {
+        Self { admin: format!(", {fields}"), ..self }
     }
 
     pub(crate) fn upstream(self, fields: &str) -> Self {
@@ -94,7 +100,7 @@ impl Config {
         };
         let lines = [
             format!("listen: {{ address: '127.0.0.1:0', {} }}", self.listen),
-            "admin: { address: '127.0.0.1:0' }".into(),
+            format!("admin: {{ address: '127.0.0.1:0'{} }}", self.admin),
             "gateway_id: tested".into(),
             format!("ledger: {{ kind: embedded, embedded: {{ {storage} }}, {} }}", self.ledger),
             format!("limits: {{ {} }}", self.limits),

@@ -1,7 +1,7 @@
 //! The real binary as a child: started, signalled, ended, and its log read as data.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -38,9 +38,25 @@ const BINARY: &str = env!("CARGO_BIN_EXE_oncegate");
 
 /// Runs a command of the binary to its end.
 pub(crate) async fn run(arguments: &[&str]) -> Output {
+    run_with(arguments, &[], "").await
+}
+
+/// The same with more in its environment and `input` on its standard input.
+pub(crate) async fn run_with(
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    input: &str,
+) -> Output {
     let mut command = Command::new(BINARY);
-    command.args(arguments).stdin(Stdio::null());
-    let ended = tokio::task::spawn_blocking(move || command.output());
+    command.args(arguments).envs(environment.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let input = input.to_owned();
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut child = command.spawn()?;
+        // A command that reads nothing may be over before this is written.
+        child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
+        child.wait_with_output()
+    });
     soon("the end of a command", ended).await.unwrap().unwrap()
 }
 

@@ -11,7 +11,7 @@ use std::{future::Future, time::Duration};
 pub(crate) use self::{
     client::{Answer, Client, Request, ask, get, post},
     config::Config,
-    gateway::{Gateway, Home, run},
+    gateway::{Gateway, Home, run, run_with},
     load::{Known, Load},
     upstream::{Refusing, Script, Step, Upstream, answer, chunked},
 };

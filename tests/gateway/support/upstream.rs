@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Wait,
     /// Ends the connection.
     Close,
+    /// Ends it, and tells [`Upstream::closed`] once the other side's kernel knows.
+    CloseAndTell,
     /// Ends it with a reset.
     Reset,
 }
@@ -46,6 +48,7 @@ struct Shared {
     received: Mutex<Vec<Received>>,
     count: watch::Sender<usize>,
     connections: watch::Sender<usize>,
+    closed: watch::Sender<usize>,
     behaviour: Mutex<Behaviour>,
     gate: Semaphore,
 }
@@ -134,6 +137,7 @@ impl Upstream {
             received: Mutex::default(),
             count: watch::Sender::new(0),
             connections: watch::Sender::new(0),
+            closed: watch::Sender::new(0),
             behaviour: Mutex::new(Box::new(receipt)),
             gate: Semaphore::new(0),
         });
@@ -172,6 +176,13 @@ impl Upstream {
 
     pub(crate) fn last(&self) -> Received {
         self.all().pop().expect("the upstream received a request")
+    }
+
+    /// Until this many connections in all have been closed, and the other side could know.
+    pub(crate) async fn closed(&self, count: usize) {
+        let mut counts = self.shared.closed.subscribe();
+        let closed = counts.wait_for(|now| *now >= count);
+        drop(soon("the end of a connection", closed).await.unwrap());
     }
 
     /// Until this many requests in all have been received.
@@ -217,12 +228,35 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
                 }
                 Step::Wait => shared.gate.acquire().await.unwrap().forget(),
                 Step::Close => return,
+                Step::CloseAndTell => {
+                    inbox.stream.shutdown().await.ok();
+                    until_seen(&inbox.stream).await;
+                    return shared.closed.send_modify(|count| *count += 1);
+                }
                 Step::Reset => {
                     let socket = socket2::SockRef::from(&inbox.stream);
                     return socket.set_linger(Some(Duration::ZERO)).unwrap();
                 }
             }
         }
+    }
+}
+
+/// Until the other side's kernel knows that `stream` was shut down: until then it could still send,
+/// and nobody could tell that it should not.
+async fn until_seen(stream: &TcpStream) {
+    const WAITS_FOR_ACKNOWLEDGEMENT: &str = "04";
+    let port = |address: std::io::Result<SocketAddr>| address.map_or(0, |address| address.port());
+    let (ours, theirs) = (port(stream.local_addr()), port(stream.peer_addr()));
+    let (ours, theirs) = (format!(":{ours:04X}"), format!(":{theirs:04X}"));
+    let is_pending = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        fields.next().is_some_and(|local| local.ends_with(&ours))
+            && fields.next().is_some_and(|peer| peer.ends_with(&theirs))
+            && fields.next() == Some(WAITS_FOR_ACKNOWLEDGEMENT)
+    };
+    while std::fs::read_to_string("/proc/net/tcp").unwrap().lines().any(is_pending) {
+        tokio::task::yield_now().await;
     }
 }
 

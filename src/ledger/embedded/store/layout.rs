@@ -147,6 +147,20 @@ pub(super) fn split_row(row: &[u8]) -> Option<(Kind, &[u8; 32], &[u8])> {
     Some((Kind::from_byte(*kind), key, value))
 }
 
+/// Takes a row out of `settled`, if it is there.
+pub(super) fn remove_row(
+    settled: &mut Table<'_, (u64, u64), &'static [u8]>,
+    place: Place,
+    totals: &mut Totals,
+) -> Result<(), redb::Error> {
+    if let Some(row) = settled.remove(place.to_row())?
+        && let Some((kind, ..)) = split_row(row.value())
+    {
+        totals.subtract(kind, row.value().len() - HEAD);
+    }
+    Ok(())
+}
+
 /// Writes a row of `settled` without building it elsewhere first. Whether it is new there.
 pub(super) fn insert_row(
     settled: &mut Table<'_, (u64, u64), &'static [u8]>,

@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
+    ops::{Bound, ControlFlow},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
 
-use super::{Change, Found, Kind, Mark, Place, Store, StoreError, Totals};
+use super::{Change, Found, Kind, Mark, Place, Row, Store, StoreError, Totals};
 use crate::domain::KeyId;
 
 #[derive(Default)]
@@ -67,6 +68,23 @@ impl Store for MemoryStore {
         Ok(swept)
     }
 
+    fn walk(
+        &self,
+        before: Option<Place>,
+        visit: &mut dyn FnMut(Row<'_>) -> ControlFlow<()>,
+    ) -> Result<bool, StoreError> {
+        let maps = self.maps();
+        let end = before.map_or(Bound::Unbounded, Bound::Excluded);
+        for (place, key) in maps.expiry.range((Bound::Unbounded, end)).rev() {
+            let Some((at, kind, value)) = maps.settled.get(key) else { continue };
+            let row = Row { place: *place, kind: *kind, key: *key, value };
+            if at == place && visit(row).is_break() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn reopen(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -105,6 +123,20 @@ impl Maps {
             }
             Change::Free { key } => {
                 self.held.remove(key);
+            }
+            Change::Decide { key, replaces, record } => {
+                self.held.remove(key);
+                if let Some(place) = replaces {
+                    self.expiry.remove(place);
+                    self.forget(key, *place);
+                }
+                if let Some((place, value)) = record {
+                    let kind = Kind::Completed;
+                    if self.expiry.insert(*place, *key).is_none() {
+                        self.totals.add(kind, value.len());
+                    }
+                    self.settled.insert(*key, (*place, kind, value.clone().into()));
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ pub(super) mod file;
 mod layout;
 pub(super) mod memory;
 
-use std::fmt;
+use std::{fmt, ops::ControlFlow};
 
 use bytes::Bytes;
 
@@ -30,6 +30,14 @@ pub(super) trait Store: fmt::Debug + Send + Sync {
 
     /// Deletes at most `most` settled values that expired by `mark.now`; gives their number.
     fn sweep(&self, mark: Mark, most: usize) -> Result<usize, StoreError>;
+
+    /// Shows settled values, those that expire last first, from right before `before`, until
+    /// `visit` breaks. Whether all were shown.
+    fn walk(
+        &self,
+        before: Option<Place>,
+        visit: &mut dyn FnMut(Row<'_>) -> ControlFlow<()>,
+    ) -> Result<bool, StoreError>;
 
     /// Opens it again after an error.
     fn reopen(&self) -> Result<(), StoreError>;
@@ -57,6 +65,12 @@ pub(super) enum Change {
     Free {
         key: KeyId,
     },
+    /// An operator's word on an attempt that nobody holds: a record takes its place, or nothing.
+    Decide {
+        key: KeyId,
+        replaces: Option<Place>,
+        record: Option<(Place, Vec<u8>)>,
+    },
 }
 
 /// Where a settled value lies. Ordered by expiry, so that the sweep finds what has expired at the
@@ -80,6 +94,15 @@ pub(super) enum Found {
     Nothing,
     Held(Bytes),
     Settled(Place, Bytes),
+}
+
+/// A settled value on a walk.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    pub(super) place: Place,
+    pub(super) kind: Kind,
+    pub(super) key: KeyId,
+    pub(super) value: &'a [u8],
 }
 
 /// What must never run backwards, stored with every transaction.

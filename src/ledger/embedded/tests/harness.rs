@@ -8,9 +8,9 @@ use super::disk::Disk;
 use crate::{
     domain::{Clock, Hands, Timestamp},
     ledger::{
-        Ledger,
+        Ledger, Operator,
         embedded::{Durability, Embedded, Settings, Sweep},
-        suite::Harness,
+        suite::{Harness, operator::OperatorHarness},
     },
 };
 
@@ -157,6 +157,12 @@ impl Harness for FileHarness {
 
 // === impl DiskHarness ===
 
+impl DiskHarness {
+    pub(super) fn embedded(&self) -> &Embedded {
+        &self.ledger
+    }
+}
+
 impl Harness for DiskHarness {
     async fn start() -> Self {
         let (clock, hands) = Clock::by_hand(START);
@@ -187,5 +193,29 @@ impl Harness for DiskHarness {
         self.ledger.close().await;
         let ledger = on_disk(&self.disk, &self.clock);
         Self { ledger, ..self }
+    }
+}
+
+impl OperatorHarness for MemoryHarness {
+    fn operator(&self) -> Arc<dyn Operator> {
+        Arc::clone(&self.ledger) as _
+    }
+}
+
+impl OperatorHarness for DelayedHarness {
+    fn operator(&self) -> Arc<dyn Operator> {
+        Arc::clone(&self.ledger) as _
+    }
+}
+
+impl OperatorHarness for FileHarness {
+    fn operator(&self) -> Arc<dyn Operator> {
+        Arc::clone(&self.ledger) as _
+    }
+}
+
+impl OperatorHarness for DiskHarness {
+    fn operator(&self) -> Arc<dyn Operator> {
+        Arc::clone(&self.ledger) as _
     }
 }

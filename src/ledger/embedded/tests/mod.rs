@@ -1,6 +1,7 @@
 //! The contract over each kind of embedded ledger, and what is the embedded ledger's own.
 
 mod crash;
+mod decisions;
 mod disk;
 mod faults;
 mod harness;
@@ -10,9 +11,14 @@ mod opening;
 mod retention;
 
 use self::harness::{DelayedHarness, DiskHarness, FileHarness, MemoryHarness};
-use crate::ledger::suite::ledger_suite;
+use crate::ledger::suite::{ledger_suite, operator_suite};
 
 ledger_suite!(in_memory, MemoryHarness, start_paused = true);
 ledger_suite!(delayed, DelayedHarness, start_paused = true);
 ledger_suite!(in_a_file, FileHarness);
 ledger_suite!(on_a_disk_that_loses_what_was_not_synced, DiskHarness);
+
+operator_suite!(operated_in_memory, MemoryHarness, start_paused = true);
+operator_suite!(operated_delayed, DelayedHarness, start_paused = true);
+operator_suite!(operated_in_a_file, FileHarness);
+operator_suite!(operated_on_a_disk_that_loses_what_was_not_synced, DiskHarness);

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::{
     domain::Clock,
     ledger::{
-        Ledger,
-        suite::Harness,
+        Ledger, Operator,
+        suite::{Harness, operator::OperatorHarness},
         zookeeper::{Settings, Sweep, ZooKeeper},
     },
 };
@@ -53,6 +53,12 @@ pub(super) struct EnsembleHarness {
 }
 
 // === impl EnsembleHarness ===
+
+impl OperatorHarness for EnsembleHarness {
+    fn operator(&self) -> Arc<dyn Operator> {
+        Arc::clone(&self.ledger) as _
+    }
+}
 
 impl Harness for EnsembleHarness {
     async fn start() -> Self {

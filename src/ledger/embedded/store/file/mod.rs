@@ -5,8 +5,9 @@ mod open;
 
 use std::{
     fmt,
+    ops::{Bound, ControlFlow},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
 use bytes::Bytes;
@@ -17,8 +18,8 @@ pub(in crate::ledger::embedded) use self::open::Opener;
 #[cfg(test)]
 pub(in crate::ledger::embedded) use self::open::Purpose;
 use super::{
-    Change, Found, Mark, Place, Store, StoreError, Totals,
-    layout::{HEAD, HELD, INDEX, Identity, Kinship, SETTLED, insert_row, split_row},
+    Change, Found, Kind, Mark, Place, Row, Store, StoreError, Totals,
+    layout::{HELD, INDEX, Identity, Kinship, SETTLED, insert_row, remove_row, split_row},
 };
 use crate::domain::KeyId;
 
@@ -27,7 +28,7 @@ pub(in crate::ledger::embedded) struct FileStore {
     writer: Mutex<Writer>,
     /// As of the last commit; `None` while the file is closed. Kept, since opening tables costs
     /// more than a look into them.
-    snapshot: RwLock<Option<Snapshot>>,
+    snapshot: RwLock<Option<Arc<Snapshot>>>,
 }
 
 struct Writer {
@@ -56,7 +57,13 @@ impl FileStore {
     }
 
     fn show(&self, snapshot: Option<Snapshot>) {
+        let snapshot = snapshot.map(Arc::new);
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+
+    /// For a look that takes longer than the writer should wait to show what it did.
+    fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Runs `work` in one durable transaction, then shows what it did to `find`.
@@ -113,12 +120,8 @@ impl Store for FileStore {
                 match change {
                     Change::Begin { key, intent, replaces } => {
                         let key = key.as_bytes();
-                        if let Some(place) = replaces.map(Place::to_row) {
-                            if let Some(row) = settled.remove(place)?
-                                && let Some((kind, ..)) = split_row(row.value())
-                            {
-                                totals.subtract(kind, row.value().len() - HEAD);
-                            }
+                        if let Some(place) = replaces {
+                            remove_row(&mut settled, *place, totals)?;
                             index.remove(key)?;
                         }
                         held.insert(key, &intent[..])?;
@@ -133,6 +136,21 @@ impl Store for FileStore {
                     }
                     Change::Free { key } => {
                         held.remove(key.as_bytes())?;
+                    }
+                    Change::Decide { key, replaces, record } => {
+                        let key = key.as_bytes();
+                        held.remove(key)?;
+                        if let Some(place) = replaces {
+                            remove_row(&mut settled, *place, totals)?;
+                            index.remove(key)?;
+                        }
+                        if let Some((place, value)) = record {
+                            let kind = Kind::Completed;
+                            index.insert(key, place.to_row())?;
+                            if insert_row(&mut settled, *place, (kind, key, value))? {
+                                totals.add(kind, value.len());
+                            }
+                        }
                     }
                 }
             }
@@ -167,6 +185,15 @@ impl Store for FileStore {
             }
             Ok(swept)
         })
+    }
+
+    fn walk(
+        &self,
+        before: Option<Place>,
+        visit: &mut dyn FnMut(Row<'_>) -> ControlFlow<()>,
+    ) -> Result<bool, StoreError> {
+        let snapshot = self.snapshot().ok_or(StoreError::Closed)?;
+        unpanicked(|| snapshot.walk(before, visit))
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
@@ -233,6 +260,23 @@ impl Snapshot {
             settled: transaction.open_table(SETTLED)?,
             totals,
         })
+    }
+
+    fn walk(
+        &self,
+        before: Option<Place>,
+        visit: &mut dyn FnMut(Row<'_>) -> ControlFlow<()>,
+    ) -> Result<bool, redb::Error> {
+        let end = before.map_or(Bound::Unbounded, |place| Bound::Excluded(place.to_row()));
+        for row in self.settled.range::<(u64, u64)>((Bound::Unbounded, end))?.rev() {
+            let (place, row) = row?;
+            let Some((kind, key, value)) = split_row(row.value()) else { continue };
+            let (place, key) = (Place::from_row(place.value()), KeyId::from_bytes(*key));
+            if visit(Row { place, kind, key, value }).is_break() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn find(&self, key: &KeyId) -> Result<Found, redb::Error> {

@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Mutex, RwLock},
+    sync::{Arc, Mutex, RwLock},
 };
 
 use bytes::Bytes;
@@ -213,7 +213,7 @@ impl FileStore {
         Ok(Self {
             opener,
             writer: Mutex::new(Writer { database: Some(database), identity }),
-            snapshot: RwLock::new(Some(snapshot)),
+            snapshot: RwLock::new(Some(Arc::new(snapshot))),
         })
     }
 }

@@ -19,14 +19,14 @@ struct Inner {
 
 /// Bytes reserved from a [`Budget`], given back on drop.
 #[derive(Debug)]
-pub(super) struct Reserved {
+pub struct Reserved {
     budget: Budget,
     bytes: u64,
 }
 
 /// The budget has no room for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exhausted;
+pub struct Exhausted;
 
 // === impl Budget ===
 
@@ -44,7 +44,7 @@ impl Budget {
         self.0.held.load(Ordering::Relaxed)
     }
 
-    pub(super) fn reserve(&self, bytes: u64) -> Result<Reserved, Exhausted> {
+    pub fn reserve(&self, bytes: u64) -> Result<Reserved, Exhausted> {
         let max = self.0.max.load(Ordering::Relaxed);
         let fits = |held: u64| held.checked_add(bytes).filter(|&sum| sum <= max);
         match self.0.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
@@ -64,7 +64,7 @@ impl fmt::Debug for Budget {
 
 impl Reserved {
     /// Gives back what turned out not to be needed.
-    pub(super) fn shrink_to(&mut self, bytes: u64) {
+    pub fn shrink_to(&mut self, bytes: u64) {
         let surplus = self.bytes.saturating_sub(bytes);
         self.budget.0.held.fetch_sub(surplus, Ordering::Relaxed);
         self.bytes -= surplus;
