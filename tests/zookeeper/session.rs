@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::{
     crash::Full,
-    shared::{Client, Upstream, post, soon},
+    shared::{Client, Request, Upstream, ask, post, soon},
     support::{Deployment, Fate, Kind, Link, Peer, hang_up},
 };
 
@@ -164,6 +164,40 @@ async fn with_settle_the_answer_of_a_lost_session_is_stored_under_the_next() {
 
     let answer = retry.answer().await;
     assert_eq!((answer.status, answer.is_replay()), (201, true));
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_an_operator_resolved_while_settle_ran_stays() {
+    let upstream = Upstream::holding();
+    let deployment = Deployment::to(upstream.address)
+        .await
+        .rules("in_progress: { wait: 20s }, on_session_loss: settle");
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    link.stall();
+    assert_eq!(client.answer().await.code(), "session-lost");
+    let path = deployment.path("k");
+    let id = path.rsplit('/').next().unwrap();
+    let resolve = Request::new("POST", &format!("/api/v1/keys/{id}/resolve"))
+        .without("Host")
+        .header("Host", "127.0.0.1")
+        .header("Content-Type", "application/json")
+        .body(r#"{"reason": "seen at the bank", "actor": "ops", "status": 202, "headers": [], "body": "resolved"}"#);
+    // It is refused as long as the lock is there.
+    let resolved = async { while ask(other.admin, &resolve).await.status != 200 {} };
+    soon("the operator's word", resolved).await;
+    link.flow();
+    upstream.go();
+    holder.metric_is("zk_session_state", &[("session", "0"), ("state", "connected")], 1.0).await;
+
+    for gateway in [&other, &holder] {
+        let answer = gateway.ask(&post("k")).await;
+        assert_eq!((answer.status, &*answer.body), (202, &b"resolved"[..]));
+    }
     assert_eq!(upstream.count(), 1);
 }
 
