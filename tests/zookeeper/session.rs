@@ -213,7 +213,7 @@ async fn a_cut_shorter_than_the_lease_costs_no_request() {
     client.send(&post("k")).await;
     upstream.received(1).await;
     let (retry, address) = (post("k"), other.address);
-    let waiter = tokio::spawn(async move { crate::shared::ask(address, &retry).await });
+    let waiter = tokio::spawn(async move { ask(address, &retry).await });
     link.passes(Kind::Contend, 1).await;
     let connections = link.connections();
     link.cut();
