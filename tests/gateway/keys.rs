@@ -54,6 +54,7 @@ async fn left_unknown(gateway: &Gateway, key: &str) -> String {
     found["id"].as_str().unwrap().to_owned()
 }
 
+// R11: what a person found out is the answer that every retry gets.
 #[tokio::test]
 async fn a_key_that_was_resolved_by_hand_is_replayed_and_runs_no_more() {
     let (upstream, gateway, home) = start(Config::durable).await;
@@ -97,6 +98,7 @@ async fn a_key_that_was_resolved_by_hand_is_replayed_and_runs_no_more() {
     assert_eq!(upstream.count(), 1);
 }
 
+// R7
 #[tokio::test]
 async fn a_key_that_was_released_by_hand_runs_once_more_under_a_higher_token() {
     let (upstream, gateway, _home) = start(Config::durable).await;
