@@ -169,6 +169,7 @@ fn request(number: u64) -> Begin {
         },
         takeover: Takeover::Never,
         wait_until: None,
+        observer: None,
     }
 }
 

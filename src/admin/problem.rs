@@ -78,6 +78,7 @@ impl From<LedgerError> for Problem {
             LedgerError::RecordUnreadable { .. } => Code::RecordUnreadable,
             LedgerError::Unavailable { .. }
             | LedgerError::SessionLost
+            | LedgerError::SessionLostBeginning
             | LedgerError::Overloaded { .. } => Code::LedgerUnavailable,
         };
         Self::new(code, error)

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::{
     arbiter::{self, Arbiter, Budget, Permits, Policy, Responses},
     config::{
-        Balance, Config, Disposition, ForwardKey, InProgress, LogFormat, LogKeys, Storage,
-        UnknownOutcome,
+        Balance, Config, Disposition, ForwardKey, InProgress, LogFormat, LogKeys, OnSessionLoss,
+        Storage, UnknownOutcome,
     },
     domain::{Clock, Recipe},
     gateway::{
@@ -19,7 +19,7 @@ use crate::{
         problem::{Code, Known, Problem},
         proxy::{self, Upstream},
     },
-    ledger::{Takeover, embedded},
+    ledger::{Takeover, embedded, zookeeper},
     server,
     telemetry::{KeyNaming, RouteMetrics, log},
 };
@@ -56,8 +56,7 @@ pub(super) fn log(config: &Config) -> log::Settings {
     log::Settings { format, level: LevelFilter::from_level(config.log.level) }
 }
 
-pub(super) fn ledger(config: &Config) -> embedded::Settings {
-    let crate::config::LedgerKind::Embedded(storage) = &config.ledger.kind;
+pub(super) fn embedded(config: &Config, storage: &Storage) -> embedded::Settings {
     let durability = match storage {
         Storage::Fsync { path } => embedded::Durability::Fsync { path: path.clone() },
         Storage::Memory => embedded::Durability::Memory,
@@ -67,6 +66,29 @@ pub(super) fn ledger(config: &Config) -> embedded::Settings {
         timeout: config.ledger.timeout,
         clock: Clock::system(),
         sweep: embedded::Sweep::default(),
+    }
+}
+
+pub(super) fn zookeeper(
+    config: &Config,
+    ensemble: &crate::config::ZooKeeper,
+    gateway: Arc<str>,
+) -> zookeeper::Settings {
+    let auth = |auth: &crate::config::ZooKeeperAuth| zookeeper::Auth {
+        scheme: auth.scheme.clone(),
+        credentials: auth.credentials.clone(),
+    };
+    zookeeper::Settings {
+        servers: ensemble.servers.clone(),
+        root: ensemble.root.clone(),
+        session_timeout: ensemble.session_timeout,
+        tick_time: ensemble.tick_time,
+        sessions: ensemble.sessions,
+        auth: ensemble.auth.iter().map(auth).collect(),
+        timeout: config.ledger.timeout,
+        gateway,
+        clock: Clock::system(),
+        sweep: zookeeper::Sweep::default(),
     }
 }
 
@@ -198,6 +220,7 @@ fn idempotency(
         },
         retention: rules.retention,
         responses: Arc::new(responses(&rules.responses)),
+        settles: rules.on_session_loss == OnSessionLoss::Settle,
     };
     Settings {
         route: Arc::from(&*route.name),

@@ -16,7 +16,8 @@ pub(super) struct Housekeeping {
     pub(super) metrics: Metrics,
     pub(super) arbiter: Arbiter,
     pub(super) budget: Budget,
-    pub(super) ledger: Arc<Embedded>,
+    /// Without it, the sweeper of the ensemble tells what is stored.
+    pub(super) embedded: Option<Arc<Embedded>>,
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
@@ -34,7 +35,8 @@ impl Housekeeping {
             self.metrics.upkeep();
             buffered.set(self.budget.held());
             cached.set(self.arbiter.cached_bytes());
-            let stats = self.ledger.stats();
+            let Some(embedded) = &self.embedded else { continue };
+            let stats = embedded.stats();
             telemetry::record_stored(&Stored {
                 in_progress: stats.in_progress,
                 completed: stats.completed,

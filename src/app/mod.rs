@@ -3,6 +3,7 @@
 mod build;
 mod directory;
 mod housekeeping;
+mod ledger;
 mod reload;
 mod run;
 mod signals;

@@ -3,8 +3,7 @@
 use std::{future::Future, io, num::NonZero, path::PathBuf, sync::Arc, thread};
 
 use tokio::{
-    runtime::Handle,
-    sync::{oneshot, watch},
+    sync::watch,
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -13,6 +12,7 @@ use super::{
     Addresses, build,
     directory::Directory,
     housekeeping::Housekeeping,
+    ledger::{self, OpenError, Opened},
     reload::Running,
     signals::{Request, Signals, told_to_stop, unless_stopped},
     workers::Workers,
@@ -22,10 +22,6 @@ use crate::{
     arbiter::Arbiter,
     config::{Config, Warning},
     domain::Clock,
-    ledger::{
-        Ledger, Operator,
-        embedded::{Embedded, OpenError},
-    },
     server::Server,
     telemetry,
 };
@@ -84,24 +80,22 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         .map_err(taken("admin.address", config.admin.address))?;
     let addresses = Addresses { public: bound.local_address(), admin: admin.local_address() };
     let serving_admin = tokio::spawn(admin.serve());
-    let Some(ledger) = unless_stopped(&mut signals, open_ledger(&config)).await else {
+    let gateway_id = build::gateway_id(&config);
+    let opening = ledger::open(&config, &gateway_id);
+    let Some(opened) = unless_stopped(&mut signals, opening).await else {
         tracing::info!("gateway stopped before it had started");
         return Ok(());
     };
-    let ledger = ledger?;
-    let readiness = Readiness::new(Arc::clone(&ledger) as Arc<dyn Ledger>);
-    let arbiter = Arbiter::new(
-        Arc::clone(&ledger) as Arc<dyn Ledger>,
-        build::arbiter_limits(&config),
-        Clock::system(),
-    );
+    let Opened { ledger, operator, embedded } = opened?;
+    let readiness = Readiness::new(Arc::clone(&ledger));
+    let arbiter =
+        Arbiter::new(Arc::clone(&ledger), build::arbiter_limits(&config), Clock::system());
     let in_effect = watch::Sender::new(Arc::new(config.clone()));
     let api = Api {
-        operator: Arc::clone(&ledger) as Arc<dyn Operator>,
+        operator,
         directory: Arc::new(Directory::new(in_effect.subscribe(), arbiter.clone())),
         token: config.admin.token.clone(),
     };
-    let gateway_id = build::gateway_id(&config);
     let shared = build::shared(&config, arbiter.clone(), gateway_id);
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
@@ -109,12 +103,8 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     // Last, so that clients of a gateway that starts are refused rather than left waiting.
     let servers = bound.listen().map_err(cannot_listen)?;
     let mut workers = Workers::start(servers, &current).map_err(RunError::Threads)?;
-    let housekeeping = Housekeeping {
-        metrics,
-        arbiter: arbiter.clone(),
-        budget: shared.budget.clone(),
-        ledger: Arc::clone(&ledger),
-    };
+    let housekeeping =
+        Housekeeping { metrics, arbiter: arbiter.clone(), budget: shared.budget.clone(), embedded };
     let background = [tokio::spawn(housekeeping.run()), serving_admin];
     starting.end(readiness.clone(), Some(api));
     tracing::info!(
@@ -175,22 +165,3 @@ async fn drain(
     finished.await;
 }
 
-/// Opening a file blocks, and after a crash for a while. It has a thread of its own, for which the
-/// end of the process does not wait.
-async fn open_ledger(config: &Config) -> Result<Arc<Embedded>, RunError> {
-    let settings = build::ledger(config);
-    let runtime = Handle::current();
-    let (tell, opened) = oneshot::channel();
-    let opening = move || {
-        let _entered = runtime.enter();
-        // Nobody asks any more when the gateway was told to stop.
-        tell.send(Embedded::open(&settings)).ok();
-    };
-    let thread = thread::Builder::new().name("ledger-opener".to_owned()).spawn(opening);
-    let thread = thread.map_err(RunError::Threads)?;
-    match (opened.await, thread.join()) {
-        (Ok(ledger), _) => Ok(Arc::new(ledger?)),
-        (Err(_), Err(panicked)) => std::panic::resume_unwind(panicked),
-        (Err(closed), Ok(())) => Err(RunError::Threads(io::Error::other(closed))),
-    }
-}

@@ -1,6 +1,10 @@
 //! One attempt, from the question to the ledger until its end is stored.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
 use tokio::{sync::oneshot, time::Instant};
 
@@ -11,9 +15,16 @@ use super::{
 };
 use crate::{
     domain::{Cause, StoredResponse},
-    ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError},
+    ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError, Observer},
     telemetry::{Phase, Transition},
 };
+
+/// How far an execution came that is watched.
+enum Watched<L, F> {
+    Ended((Verdict<L>, Option<StoredResponse>)),
+    /// The lock is lost, and the call goes on to its end.
+    Adrift(Pin<Box<F>>, Hold),
+}
 
 /// Why an execution was given up before it ended by itself.
 enum GivenUp {
@@ -36,14 +47,35 @@ impl Arbiter {
         E: FnOnce(Attempt) -> F + Send + 'static,
         F: Future<Output = Execution<L>> + Send + 'static,
     {
+        let call = Arc::new(call);
         let (verdict, unstored) = match self.begin(&call).await {
             Ok(Begun::Owner(hold)) => {
                 leader.owned(&call.fingerprint);
                 let _in_flight = call.metrics.key_in_flight();
                 let attempt = Some((hold.attempt(), hold.token()));
-                call.log(Transition::Acquired, attempt);
-                let ended = self.execute(&call, hold, execute).await;
-                call.log(Transition::Released, attempt);
+                let place = hold.place();
+                if place.as_ref().is_some_and(|place| !place.queued) {
+                    call.log(Transition::Created, place.as_ref(), attempt);
+                }
+                call.log(Transition::Acquired, place.as_ref(), attempt);
+                let ended = match self.execute(&call, hold, execute).await {
+                    Watched::Ended(ended) => ended,
+                    Watched::Adrift(execution, hold) => {
+                        call.log(Transition::SessionExpired, place.as_ref(), attempt);
+                        // Told at once: who retries waits for the call, once it is adopted.
+                        let refusal = Refusal::SessionLost;
+                        leader.end(call.fingerprint.clone(), Ending::Refused(refusal));
+                        drop(tell.send(Verdict::Refused(refusal)));
+                        return self.adopt(&call, hold, execution).await;
+                    }
+                };
+                let how = match &ended {
+                    (Verdict::Refused(Refusal::SessionLost | Refusal::SessionLostUnsent), _) => {
+                        Transition::SessionExpired
+                    }
+                    _ => Transition::Released,
+                };
+                call.log(how, place.as_ref(), attempt);
                 ended
             }
             Ok(Begun::Completed(record)) => {
@@ -60,7 +92,7 @@ impl Arbiter {
         drop(tell.send(verdict));
     }
 
-    async fn begin(&self, call: &Call) -> Result<Begun, LedgerError> {
+    async fn begin(&self, call: &Arc<Call>) -> Result<Begun, LedgerError> {
         if self.0.stopping.is_cancelled() {
             return Err(LedgerError::Unavailable {
                 reason: "the gateway stops".to_owned(),
@@ -75,6 +107,7 @@ impl Arbiter {
             retention: call.policy.retention,
             takeover: call.policy.takeover,
             wait_until: call.wait_until,
+            observer: Some(Arc::clone(call) as Arc<dyn Observer>),
         };
         let started = Instant::now();
         let verdict = self.0.ledger.begin(begin).await;
@@ -83,31 +116,26 @@ impl Arbiter {
     }
 
     /// Races the execution against the lease, then stores how it ended.
-    async fn execute<L, E, F>(
-        &self,
-        call: &Call,
-        hold: Hold,
-        execute: E,
-    ) -> (Verdict<L>, Option<StoredResponse>)
+    async fn execute<L, E, F>(&self, call: &Call, hold: Hold, execute: E) -> Watched<L, F>
     where
         E: FnOnce(Attempt) -> F,
         F: Future<Output = Execution<L>>,
     {
         // It came while the intent was written. Polling the execution once can be enough to send.
         if self.0.stopping.is_cancelled() {
-            return refused(release(hold, Refusal::SessionLostUnsent).await);
+            return Watched::Ended(refused(release(hold, Refusal::SessionLostUnsent).await));
         }
         let attempt =
             Attempt { number: hold.attempt(), token: hold.token(), gate: hold.gate().clone() };
-        let execution = {
-            let execution = execute(attempt);
-            tokio::select! {
-                biased;
-                // Ahead of the answer: an owner that was paused may find both ready.
-                () = hold.lost() => Err(GivenUp::LeaseOver),
-                execution = execution => Ok(execution),
-                () = self.0.stopping.cancelled() => Err(GivenUp::Stopping),
+        let execution = if call.policy.settles {
+            let mut execution = Box::pin(execute(attempt));
+            let ended = self.watch(&hold, execution.as_mut()).await;
+            if matches!(ended, Err(GivenUp::LeaseOver)) && hold.gate().is_passed() {
+                return Watched::Adrift(execution, hold);
             }
+            ended
+        } else {
+            self.watch(&hold, pin!(execute(attempt))).await
             // Here the execution is dropped, and with it the connection to the upstream.
         };
         let started = Instant::now();
@@ -116,7 +144,47 @@ impl Arbiter {
             Err(given_up) => refused(give_up(call, hold, &given_up).await),
         };
         call.metrics.ledger_phase(Phase::Commit, started.elapsed());
-        ended
+        Watched::Ended(ended)
+    }
+
+    /// Races the execution against the lease and the end of the gateway.
+    async fn watch<L>(
+        &self,
+        hold: &Hold,
+        execution: Pin<&mut impl Future<Output = Execution<L>>>,
+    ) -> Result<Execution<L>, GivenUp> {
+        tokio::select! {
+            biased;
+            // Ahead of the answer: an owner that was paused may find both ready.
+            () = hold.lost() => Err(GivenUp::LeaseOver),
+            execution = execution => Ok(execution),
+            () = self.0.stopping.cancelled() => Err(GivenUp::Stopping),
+        }
+    }
+
+    /// Takes the key again while the call goes on, and stores how it ends. The client is told
+    /// already.
+    async fn adopt<L>(
+        &self,
+        call: &Call,
+        hold: Hold,
+        execution: impl Future<Output = Execution<L>>,
+    ) {
+        let both = async { tokio::join!(hold.adopt(), execution) };
+        let (adopted, execution) = tokio::select! {
+            both = both => both,
+            () = self.0.stopping.cancelled() => return,
+        };
+        match adopted {
+            Ok(hold) => {
+                let (place, attempt) = (hold.place(), Some((hold.attempt(), hold.token())));
+                drop(self.settle(call, hold, execution).await);
+                call.log(Transition::Released, place.as_ref(), attempt);
+            }
+            Err(error) => {
+                end_failed(call, &error);
+            }
+        }
     }
 
     /// Stores the end; the client is answered only after this.
@@ -240,6 +308,7 @@ fn ledger_failed(call: &Call, error: &LedgerError) -> Refusal {
     let refusal = match error {
         LedgerError::Unavailable { .. } => Refusal::LedgerUnavailable,
         LedgerError::SessionLost => Refusal::SessionLostWaiting,
+        LedgerError::SessionLostBeginning => Refusal::SessionLostUnsent,
         LedgerError::RecordUnreadable { .. } => Refusal::RecordUnreadable,
         LedgerError::Overloaded { .. } => Refusal::LedgerOverloaded,
     };

@@ -12,6 +12,9 @@ pub struct Policy {
     pub takeover: Takeover,
     pub retention: Retention,
     pub responses: Arc<Responses>,
+    /// Whether a call is left to finish when the session of its lock is lost, so that its answer
+    /// is stored for the retry; else it is aborted. Not with takeovers.
+    pub settles: bool,
 }
 
 /// What an upstream's answer means for its key.

@@ -9,8 +9,8 @@ use crate::{
     domain::{
         FencingToken, Fingerprint, IdempotencyKey, KeyId, Origin, Record, StoredResponse, Subject,
     },
-    ledger::{Gate, KeyState},
-    telemetry::{KeyNaming, LockEvent, RouteMetrics, Transition},
+    ledger::{Gate, KeyState, LockPlace, Observer},
+    telemetry::{KeyNaming, LockEvent, RouteMetrics, SessionId, Transition},
 };
 
 /// A keyed request, read completely.
@@ -125,12 +125,17 @@ impl Call {
     }
 
     /// Logs a transition of the key's lock; `attempt` once it is ours.
-    pub(super) fn log(&self, event: Transition, attempt: Option<(u32, FencingToken)>) {
+    pub(super) fn log(
+        &self,
+        event: Transition,
+        place: Option<&LockPlace>,
+        attempt: Option<(u32, FencingToken)>,
+    ) {
         LockEvent {
             event,
             key: self.key_naming.name(&self.idempotency_key, &self.key),
-            znode_path: None,
-            session_id: None,
+            znode_path: place.map(|place| &*place.path),
+            session_id: place.map(|place| SessionId(place.session)),
             route: &self.origin.route,
             request_id: &self.origin.request_id,
             attempt: attempt.map(|(number, _)| number),
@@ -138,5 +143,15 @@ impl Call {
             gateway: &self.origin.gateway,
         }
         .log();
+    }
+}
+
+impl Observer for Call {
+    fn queued(&self, place: &LockPlace) {
+        self.log(Transition::Created, Some(place), None);
+    }
+
+    fn woken(&self, place: &LockPlace) {
+        self.log(Transition::WatchFired, Some(place), None);
     }
 }

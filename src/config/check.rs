@@ -232,10 +232,6 @@ impl Checker<'_> {
             }
             Shape::Text(_) | Shape::Secret => Ok(()),
             Shape::OneOf(words) if words.contains(&value) => Ok(()),
-            Shape::OneOf(["embedded"]) if value == "zookeeper" => Err((
-                "this build has only the embedded ledger".to_owned(),
-                "write `kind: embedded` and an `embedded` block".to_owned(),
-            )),
             Shape::OneOf(words) => {
                 let right = match meant(value, words) {
                     Some(meant) => format!("did you mean `{meant}`?"),

@@ -41,6 +41,7 @@ impl Config {
             "ledger": {
                 "kind": match &self.ledger.kind {
                     LedgerKind::Embedded(_) => "embedded",
+                    LedgerKind::ZooKeeper(_) => "zookeeper",
                 },
                 "timeout": duration(self.ledger.timeout),
                 "embedded": match &self.ledger.kind {
@@ -48,6 +49,18 @@ impl Config {
                         json!({ "durability": "fsync", "path": path.display().to_string() })
                     }
                     LedgerKind::Embedded(Storage::Memory) => json!({ "durability": "memory" }),
+                    LedgerKind::ZooKeeper(_) => Value::Null,
+                },
+                "zookeeper": match &self.ledger.kind {
+                    LedgerKind::Embedded(_) => Value::Null,
+                    LedgerKind::ZooKeeper(ensemble) => json!({
+                        "servers": ensemble.servers,
+                        "root": ensemble.root,
+                        "session_timeout": duration(ensemble.session_timeout),
+                        "tick_time": duration(ensemble.tick_time),
+                        "sessions": ensemble.sessions,
+                        "auth": schemes(&ensemble.auth),
+                    }),
                 },
             },
             "limits": {
@@ -188,6 +201,11 @@ fn duration(duration: Duration) -> String {
 
 fn size(bytes: u64) -> String {
     Measure::Size.show(bytes)
+}
+
+/// Schemes only: who presents them is a secret.
+fn schemes(auth: &[super::model::ZooKeeperAuth]) -> Vec<&str> {
+    auth.iter().map(|auth| auth.scheme.as_str()).collect()
 }
 
 fn strings<T: ToString>(values: &[T]) -> Value {

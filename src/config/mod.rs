@@ -30,7 +30,8 @@ pub use self::{
     model::{
         Admin, Balance, Config, Disposition, Endpoint, FingerprintRule, ForwardKey, Idempotency,
         InProgress, Ledger, LedgerKind, Limits, Listen, Log, LogFormat, LogKeys, Match,
-        OnSessionLoss, Responses, Route, Storage, UnknownOutcome, Upstream,
+        OnSessionLoss, Responses, Route, Storage, UnknownOutcome, Upstream, ZooKeeper,
+        ZooKeeperAuth,
     },
     remark::{Mistake, Warning},
     report::{Report, check, render_mistakes, render_warnings},

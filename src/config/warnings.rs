@@ -7,13 +7,16 @@ use http::{StatusCode, header::AUTHORIZATION};
 use super::{
     model::{
         Config, Disposition, Idempotency, InProgress, LedgerKind, Responses, Route, Storage,
-        UnknownOutcome, Upstream,
+        UnknownOutcome, Upstream, ZooKeeper,
     },
     remark::{MOST, WHOLE_FILE, Warning},
     source::{Source, Span},
     tree::{Entry, Kind, Node},
 };
-use crate::domain::{BodyMode, ScopeSource, Secret};
+use crate::{
+    domain::{BodyMode, ScopeSource, Secret},
+    ledger::zookeeper::lease,
+};
 
 /// Beyond it, a caller's own time limit is over first.
 const LONG_REQUEST: Duration = Duration::from_mins(10);
@@ -21,6 +24,9 @@ const LONG_WAIT: Duration = Duration::from_secs(80);
 
 /// A shorter secret can be guessed by who sees what was made with it.
 const LONG_SECRET: usize = 16;
+
+/// Below it, an ordinary pause of a process ends its leases.
+const SHORT_LEASE: Duration = Duration::from_secs(2);
 
 /// Collects warnings with the places of their fields.
 struct Warnings<'a> {
@@ -123,7 +129,10 @@ impl Warnings<'_> {
     }
 
     fn ledger(&mut self, config: &Config) {
-        let LedgerKind::Embedded(storage) = &config.ledger.kind;
+        let storage = match &config.ledger.kind {
+            LedgerKind::Embedded(storage) => storage,
+            LedgerKind::ZooKeeper(ensemble) => return self.ensemble(ensemble),
+        };
         self.warn(
             &["ledger", "kind"],
             "an embedded ledger serves one gateway process; a second one would not know its keys",
@@ -132,6 +141,41 @@ impl Warnings<'_> {
             self.warn(
                 &["ledger", "embedded", "durability"],
                 "a restart forgets every key; write `fsync` where running twice would cost",
+            );
+        }
+    }
+
+    fn ensemble(&mut self, ensemble: &ZooKeeper) {
+        let block = ["ledger", "zookeeper"];
+        if ensemble.auth.is_empty() {
+            self.warn(
+                &block,
+                "there is no `auth`: whoever reaches the ensemble can read and change stored \
+                 answers",
+            );
+        }
+        let servers = ensemble.servers.len();
+        if servers.is_multiple_of(2) {
+            let text = format!(
+                "{servers} servers survive no more failures than {} do",
+                servers.saturating_sub(1)
+            );
+            self.warn(&["ledger", "zookeeper", "servers"], &text);
+        }
+        let timeout = ["ledger", "zookeeper", "session_timeout"];
+        let (asked, tick) = (ensemble.session_timeout, ensemble.tick_time);
+        if asked < 2 * tick || asked > 20 * tick {
+            self.warn(
+                &timeout,
+                "servers give sessions of 2 to 20 ticks unless they are told otherwise, so this \
+                 becomes another",
+            );
+        }
+        if lease(asked, tick) < SHORT_LEASE {
+            self.warn(
+                &timeout,
+                "the lease that is left between two heartbeats is under 2s, so short pauses cost \
+                 requests; write a longer time",
             );
         }
     }

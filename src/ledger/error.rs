@@ -15,6 +15,9 @@ pub enum LedgerError {
     /// The session was lost while waiting for the key's lock.
     #[error("session was lost while waiting for the lock")]
     SessionLost,
+    /// The session was lost while the intent was written. Its key becomes free again, if it was.
+    #[error("session was lost while the attempt began")]
+    SessionLostBeginning,
     /// A record is there, but this version cannot read it. Nothing is overwritten.
     #[error("record is unreadable: {reason}")]
     RecordUnreadable { reason: String },

@@ -18,6 +18,25 @@ pub struct Hold {
     held: Option<Box<dyn Held>>,
 }
 
+/// Where a lock is, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockPlace {
+    pub path: Arc<str>,
+    pub session: i64,
+    /// Its node was made before it was known whether it would be the owner's; whoever asked for
+    /// it was told then.
+    pub queued: bool,
+}
+
+/// Is told what happens to a request's lock before it is acquired, from any task.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// A place in the queue was taken.
+    fn queued(&self, place: &LockPlace);
+
+    /// The one before it in the queue changed.
+    fn woken(&self, place: &LockPlace);
+}
+
 /// A ledger's side of a [`Hold`].
 ///
 /// # Contract
@@ -30,6 +49,21 @@ pub trait Held: Send + Sync {
 
     /// Resolves when the lock is, or may be, not ours any more; never while it surely is.
     fn lost(&self) -> BoxFuture<'static, ()>;
+
+    /// Takes the key again, after the lock was lost, for the same attempt. `gate` is the one that
+    /// it passed.
+    ///
+    /// Only while the record is still the attempt's intent; else, and where a lost lock cannot be
+    /// taken again, [`EndError::LockLost`].
+    fn adopt(self: Box<Self>, gate: Gate) -> BoxFuture<'static, Result<Hold, EndError>> {
+        drop(gate);
+        Box::pin(std::future::ready(Err(EndError::LockLost)))
+    }
+
+    /// `None` where locks have no place outside this process.
+    fn place(&self) -> Option<LockPlace> {
+        None
+    }
 }
 
 /// What is to become of the key.
@@ -70,6 +104,10 @@ impl Hold {
         &self.gate
     }
 
+    pub fn place(&self) -> Option<LockPlace> {
+        self.held.as_ref().and_then(|held| held.place())
+    }
+
     /// Resolves when the attempt must be aborted since the key may be another's.
     pub fn lost(&self) -> BoxFuture<'static, ()> {
         match &self.held {
@@ -91,6 +129,17 @@ impl Hold {
     /// Leaves the key unknown. Cancel safe.
     pub async fn abandon(self, cause: Cause) -> Result<Ended, EndError> {
         self.end(End::Abandon(cause)).await
+    }
+
+    /// Takes the key again for the same attempt, after the lock was lost and its call was left to
+    /// finish. Resolves when it is ours again, with another hold of the same token.
+    ///
+    /// Cancel safe: what is taken for nobody is left unknown.
+    pub async fn adopt(mut self) -> Result<Self, EndError> {
+        match self.held.take() {
+            Some(held) => held.adopt(self.gate.clone()).await,
+            None => Err(EndError::LockLost),
+        }
     }
 
     fn end(mut self, end: End) -> BoxFuture<'static, Result<Ended, EndError>> {

@@ -8,6 +8,7 @@ mod hold;
 mod operator;
 #[cfg(test)]
 pub mod suite;
+pub mod zookeeper;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 pub use self::{
     error::{Effect, EndError, LedgerError},
     gate::{Gate, Lapsed, Lease},
-    hold::{End, Ended, Held, Hold},
+    hold::{End, Ended, Held, Hold, LockPlace, Observer},
     operator::{Answer, DecideError, Ensemble, Entry, ListError, Operator, Page, Query},
 };
 use crate::domain::{Fingerprint, Intent, KeyId, Origin, Record, Retention, Subject};
@@ -74,6 +75,8 @@ pub struct Begin {
     pub takeover: Takeover,
     /// Until when to wait for a live holder; `None` says at once that the key is in progress.
     pub wait_until: Option<Instant>,
+    /// Is told of the lock before it is acquired.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// What to do with a key whose outcome is unknown.

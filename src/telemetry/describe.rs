@@ -28,8 +28,12 @@ pub(super) const BUCKETS: [f64; 16] = [
     60.0,
 ];
 
+/// Upper bounds of what is told in milliseconds.
+pub(super) const MILLISECONDS: [f64; 14] =
+    [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2500.0, 5000.0];
+
 /// Every metric but those of the process, which [`process`](super::process) writes.
-pub(super) const ALL: [Description; 16] = [
+pub(super) const ALL: [Description; 28] = [
     counter(names::REQUESTS, "Requests, by how they ended."),
     histogram(names::REQUEST_DURATION, "Whole requests, by how they ended."),
     histogram(
@@ -59,6 +63,35 @@ pub(super) const ALL: [Description; 16] = [
     gauge(names::CONNECTIONS, Unit::Count, "Open connections of clients."),
     counter(names::ACCEPT_ERRORS, "Failures to accept a connection."),
     counter(names::LOG_LINES_DROPPED, "Log lines that were dropped rather than block a request."),
+    counter(names::RECORDS_UNREADABLE, "Reads of records that this version cannot read."),
+    gauge(
+        names::SWEEP_STOPPED,
+        Unit::Count,
+        "1 while nothing is swept, since the wall clock and the servers' differ too much.",
+    ),
+    counter(names::ZK_SESSION_EXPIRED, "Sessions that were lost, by why."),
+    counter(names::ZK_WATCH_NOTIFICATIONS, "Watch notifications received."),
+    counter(names::ZK_LOCK_RELEASES, "Locks let go, by whether requests are known to wait."),
+    gauge(names::ZK_EPHEMERAL_NODES, Unit::Count, "Live lock nodes of this gateway."),
+    gauge(
+        names::ZK_EPHEMERAL_NODES_PER_KEY,
+        Unit::Count,
+        "The most lock nodes that were seen under one key.",
+    ),
+    gauge(names::ZK_QUORUM_SIZE, Unit::Count, "Servers of the ensemble that serve."),
+    gauge(names::ZK_ENSEMBLE_SIZE, Unit::Count, "Servers of the ensemble."),
+    Description {
+        name: names::ZK_OPERATION_LATENCY,
+        kind: Kind::Histogram,
+        unit: Unit::Milliseconds,
+        help: "Round trips of the ensemble.",
+    },
+    gauge(
+        names::ZK_LEASE_REMAINING,
+        Unit::Seconds,
+        "For how long the locks of a session are surely ours.",
+    ),
+    gauge(names::ZK_SESSION_STATE, Unit::Count, "1 for the state that a session is in."),
     gauge(names::BUILD_INFO, Unit::Count, "Always 1; the labels tell which build runs."),
 ];
 

@@ -8,6 +8,7 @@ mod access;
 mod audit;
 mod chain;
 mod describe;
+pub mod ensemble;
 mod lock_event;
 pub mod log;
 mod metrics;

@@ -30,6 +30,32 @@ pub const CONNECTIONS: &str = "oncegate_connections";
 pub const ACCEPT_ERRORS: &str = "oncegate_accept_errors_total";
 /// Log lines that were dropped rather than block a request.
 pub const LOG_LINES_DROPPED: &str = "oncegate_log_lines_dropped_total";
+/// Records that this version cannot read; their keys are refused.
+pub const RECORDS_UNREADABLE: &str = "oncegate_records_unreadable_total";
+/// 1 while nothing is swept since the wall clock and the servers' differ too much.
+pub const SWEEP_STOPPED: &str = "oncegate_sweep_stopped";
+
+/// Sessions that were lost, by reason. This and the other `zk_` names are the runbooks' own.
+pub const ZK_SESSION_EXPIRED: &str = "zk_session_expired_total";
+/// Watch notifications received.
+pub const ZK_WATCH_NOTIFICATIONS: &str = "zk_watch_notifications_total";
+/// Locks let go, with or without waiters.
+pub const ZK_LOCK_RELEASES: &str = "zk_lock_releases_total";
+/// Our live lock nodes.
+pub const ZK_EPHEMERAL_NODES: &str = "zk_ephemeral_nodes_total";
+/// The most lock nodes seen under one key.
+pub const ZK_EPHEMERAL_NODES_PER_KEY: &str = "zk_ephemeral_nodes_per_key_max";
+/// Servers of the ensemble that serve.
+pub const ZK_QUORUM_SIZE: &str = "zk_quorum_size";
+/// Servers of the ensemble.
+pub const ZK_ENSEMBLE_SIZE: &str = "zk_ensemble_size";
+/// Round trips of the ensemble, by operation.
+pub const ZK_OPERATION_LATENCY: &str = "zk_operation_latency_ms";
+/// For how long each session's locks are surely ours.
+pub const ZK_LEASE_REMAINING: &str = "zk_lease_remaining_seconds";
+/// The state of each session: 0 or 1.
+pub const ZK_SESSION_STATE: &str = "zk_session_state";
+
 /// Always 1; the labels are the news.
 pub const BUILD_INFO: &str = "oncegate_build_info";
 

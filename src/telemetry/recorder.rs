@@ -1,8 +1,10 @@
 //! The one recorder behind all metrics, and its text for Prometheus.
 
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_exporter_prometheus::{
+    Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
 
-use super::{describe, log::DroppedLines, metrics, process::Process};
+use super::{describe, log::DroppedLines, metrics, names, process::Process};
 
 /// Gives the text of `/metrics`. Clones give the same.
 #[derive(Clone, Debug)]
@@ -33,6 +35,11 @@ pub fn install(dropped: DroppedLines) -> Result<Metrics, InstallError> {
 pub(super) fn recorder() -> PrometheusRecorder {
     PrometheusBuilder::new()
         .set_buckets(&describe::BUCKETS)
+        .expect("the list of buckets is not empty")
+        .set_buckets_for_metric(
+            Matcher::Full(names::ZK_OPERATION_LATENCY.to_owned()),
+            &describe::MILLISECONDS,
+        )
         .expect("the list of buckets is not empty")
         .build_recorder()
 }

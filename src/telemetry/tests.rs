@@ -46,6 +46,17 @@ fn rendered() -> String {
             route.ledger_phase(phase, Duration::from_millis(1));
         }
         UpstreamMetrics::new("payments").call_ended(None, Duration::from_secs(1));
+        ensemble::watch_notified("/dedup");
+        ensemble::session_lost(ensemble::SessionLoss::Lease);
+        ensemble::lock_released("charges", true);
+        ensemble::locks_of_a_key("charges", 2.0);
+        ensemble::ensemble(2, 3);
+        ensemble::record_unreadable();
+        ensemble::sweep_stopped(false);
+        drop(ensemble::LiveLock::new("charges"));
+        ensemble::SessionMetrics::new(0).state(ensemble::SessionState::Connected);
+        ensemble::OperationMetrics::new()
+            .answered(ensemble::Operation::MultiBegin, Duration::from_millis(1));
         record_stored(&Stored { in_progress: 1, completed: 2, unknown: 3, bytes: 4 });
         metrics.render()
     })

@@ -84,6 +84,7 @@ impl World {
                     unknown: Some(Duration::from_hours(1)),
                 },
                 responses: Arc::new(Responses::default()),
+                settles: false,
             },
         }
     }

@@ -15,6 +15,7 @@ use crate::{
     admin::{ApiClient, ApiError, KeyName},
     app,
     config::{self, Loaded, ProcessEnvironment},
+    ledger::zookeeper::znode_of,
     telemetry::Chain,
 };
 
@@ -134,8 +135,14 @@ fn path(file: &Path, name: &Name, as_json: bool) -> Result<Said, Failed> {
     let Loaded { config, .. } = config::load(file, &ProcessEnvironment)
         .map_err(|mistakes| Failed::Usage(config::render_mistakes(&mistakes)))?;
     let id = app::key_id(&config, &key_name(name)?).map_err(|error| usage(&error.to_string()))?;
+    if let config::LedgerKind::ZooKeeper(ensemble) = &config.ledger.kind {
+        let znode = znode_of(&ensemble.root, &id);
+        if as_json {
+            return Ok(Said::json(&json!({ "id": id.to_string(), "znode": znode })));
+        }
+        return Ok(Said { text: format!("{znode}\n"), note: String::new() });
+    }
     // No key of an embedded ledger has a znode.
-    let config::LedgerKind::Embedded(_) = &config.ledger.kind;
     if as_json {
         return Ok(Said::json(&json!({ "id": id.to_string(), "znode": null })));
     }

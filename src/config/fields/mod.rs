@@ -129,7 +129,7 @@ const ADMIN: &[Field] = &[
 ];
 
 const LEDGER: &[Field] = &[
-    Field::mandatory("kind", Shape::OneOf(&["embedded"]), "Which ledger."),
+    Field::mandatory("kind", Shape::OneOf(&["embedded", "zookeeper"]), "Which ledger."),
     Field::default(
         "timeout",
         "5s",
@@ -141,7 +141,52 @@ const LEDGER: &[Field] = &[
         Shape::Section(EMBEDDED),
         "One process on one machine; survives restarts.",
     ),
-    Field::not_built("zookeeper", "the ZooKeeper ledger"),
+    Field::optional(
+        "zookeeper",
+        Shape::Section(ZOOKEEPER),
+        "Any number of gateways that share an ensemble.",
+    ),
+];
+
+const ZOOKEEPER: &[Field] = &[
+    Field::mandatory(
+        "servers",
+        Shape::Filled(&Shape::Text(Text {
+            pattern: r"[^/?#@, ]+:[0-9]{1,5}",
+            form: "write `host:port`",
+        })),
+        "All servers of the ensemble.",
+    ),
+    Field::default(
+        "root",
+        "/dedup",
+        Shape::Text(Text { pattern: "(/[A-Za-z0-9._-]+)+", form: "write a path like `/dedup`" }),
+        "The path below which everything is; one per deployment.",
+    ),
+    Field::default("session_timeout", "12s", TIMEOUT, "Asked for; the servers may give another."),
+    Field::default(
+        "tick_time",
+        "2s",
+        TIMEOUT,
+        "The servers' tickTime; half of it shortens the lease.",
+    ),
+    Field::default(
+        "sessions",
+        "2",
+        Shape::Number(Measure::Count, 1..=16),
+        "Sessions that the keys are spread over.",
+    ),
+    Field::optional(
+        "auth",
+        Shape::List(&Shape::Section(ZOOKEEPER_AUTH)),
+        "All are presented; with any, every node is closed to everyone else.",
+    ),
+    Field::not_built("tls", "TLS to the ensemble"),
+];
+
+const ZOOKEEPER_AUTH: &[Field] = &[
+    Field::mandatory("scheme", Shape::OneOf(&["digest"]), "Of the credentials."),
+    Field::mandatory("credentials", Shape::Secret, "`user:password`, best through `${NAME}`."),
 ];
 
 const EMBEDDED: &[Field] = &[

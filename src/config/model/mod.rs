@@ -2,6 +2,7 @@
 
 mod route;
 mod upstream;
+mod zookeeper;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -13,6 +14,7 @@ pub use self::{
         Responses, Route, UnknownOutcome,
     },
     upstream::{Balance, Endpoint, Upstream},
+    zookeeper::{ZooKeeper, ZooKeeperAuth},
 };
 use crate::domain::Secret;
 
@@ -74,6 +76,8 @@ pub struct Ledger {
 pub enum LedgerKind {
     /// One process on one machine.
     Embedded(Storage),
+    /// Any number of gateways that share an ensemble.
+    ZooKeeper(ZooKeeper),
 }
 
 /// What the embedded ledger writes to.

@@ -6,6 +6,7 @@ mod policy;
 mod routes;
 mod upstreams;
 mod value;
+mod zookeeper;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -55,6 +56,8 @@ pub(super) fn read(tree: &Node, notes: &Notes<'_>) -> Option<Config> {
         log: log?,
     };
     room_for_a_body(&file, &config);
+    zookeeper::room_for_an_answer(&file, &config);
+    zookeeper::sessions_to_lose(&file, &config);
     Some(config)
 }
 
@@ -135,8 +138,15 @@ fn one_address_each(listen: &Value<'_>, admin: &Value<'_>, public: &Listen, priv
 }
 
 fn read_ledger(ledger: &Value<'_>) -> Option<Ledger> {
-    // Only one kind is built, and every other was refused with its shape.
-    ledger.get("kind")?.text()?;
+    let timeout = ledger.duration("timeout");
+    let kind = match ledger.get("kind")?.text()? {
+        "zookeeper" => LedgerKind::ZooKeeper(zookeeper::read(ledger)?),
+        _ => LedgerKind::Embedded(read_embedded(ledger)?),
+    };
+    Some(Ledger { timeout: timeout?, kind })
+}
+
+fn read_embedded(ledger: &Value<'_>) -> Option<Storage> {
     let Some(embedded) = ledger.get("embedded") else {
         let right = "write a block with `path` and `durability`";
         ledger.mistake("`kind: embedded` has no `embedded` block", right);
@@ -144,21 +154,20 @@ fn read_ledger(ledger: &Value<'_>) -> Option<Ledger> {
     };
     let memory = embedded.word("durability", &[("fsync", false), ("memory", true)]);
     let path = embedded.get("path");
-    let storage = match (memory?, path) {
-        (false, Some(path)) => Storage::Fsync { path: PathBuf::from(path.text()?) },
+    match (memory?, path) {
+        (false, Some(path)) => Some(Storage::Fsync { path: PathBuf::from(path.text()?) }),
         (false, None) => {
             let right = "write `path: ./oncegate.redb`, or `durability: memory` for a test";
             embedded.mistake("`path` is missing", right);
-            return None;
+            None
         }
-        (true, None) => Storage::Memory,
+        (true, None) => Some(Storage::Memory),
         (true, Some(path)) => {
             let right = "leave it out, or write `durability: fsync`";
             path.mistake("`durability: memory` writes no file", right);
-            return None;
+            None
         }
-    };
-    Some(Ledger { timeout: ledger.duration("timeout")?, kind: LedgerKind::Embedded(storage) })
+    }
 }
 
 fn read_limits(limits: &Value<'_>) -> Option<Limits> {

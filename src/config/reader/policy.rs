@@ -43,13 +43,9 @@ pub(super) fn read_on_session_loss(
             "a call left to finish would race the retry that `unknown_outcome` allows",
             "write `abort`, or `unknown_outcome: reject`",
         );
-    } else {
-        field.mistake(
-            "the embedded ledger has no session to lose, and the ZooKeeper ledger is not built yet",
-            "write `abort`, or leave it out",
-        );
+        return None;
     }
-    None
+    Some(OnSessionLoss::Settle)
 }
 
 pub(super) fn read_retention(retention: &Value<'_>) -> Option<Retention> {

@@ -88,6 +88,7 @@
 //!         responses: Arc::new(
 //!             Responses::default().status(StatusCode::NOT_FOUND, Disposition::Release),
 //!         ),
+//!         settles: false,
 //!     }),
 //!     ..defaults
 //! };

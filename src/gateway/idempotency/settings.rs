@@ -119,6 +119,7 @@ impl Settings {
                 takeover: Takeover::Never,
                 retention,
                 responses: Arc::new(Responses::default()),
+                settles: false,
             }),
             wait: Some(Duration::from_secs(10)),
             max_request_body: 1024 * 1024,

@@ -1,11 +1,13 @@
 //! What a stored value looks like: a version byte, then a compact encoding of our own structs.
 
+mod readable;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 use bytes::Bytes;
 
+pub(crate) use self::readable::{encode_readable_intent, encode_readable_record};
 use crate::domain::{Intent, Record, Timestamp};
 
 /// What is stored for a key.
@@ -32,7 +34,7 @@ pub(crate) enum DecodeError {
     Corrupt(&'static str),
 }
 
-/// The only version so far.
+/// Of values without a summary.
 const VERSION: u8 = 1;
 
 // === impl Stored ===
@@ -47,12 +49,16 @@ impl Stored {
         }
     }
 
-    /// Reads what the functions of this room wrote. A kept body shares the memory of `bytes`.
+    /// Reads what any of the functions of this room wrote. A kept body shares the memory of `bytes`.
     pub(crate) fn decode(bytes: &Bytes) -> Result<Self, DecodeError> {
         let (&version, value) = bytes.split_first().ok_or(DecodeError::Empty)?;
-        if version != VERSION {
-            return Err(DecodeError::Version(version));
-        }
+        let value = match version {
+            VERSION => value,
+            readable::VERSION => {
+                readable::strip(value).ok_or(DecodeError::Corrupt("its summary has no end"))?
+            }
+            version => return Err(DecodeError::Version(version)),
+        };
         let (value, rest) = postcard::take_from_bytes::<wire::Value<'_>>(value)
             .map_err(|_malformed| DecodeError::Corrupt("it is cut or malformed"))?;
         if !rest.is_empty() {

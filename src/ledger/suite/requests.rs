@@ -40,6 +40,7 @@ pub(in crate::ledger) fn request(key: u8) -> Begin {
         retention: Retention { completed: COMPLETED, unknown: Some(UNKNOWN) },
         takeover: Takeover::Never,
         wait_until: None,
+        observer: None,
     }
 }
 

@@ -157,6 +157,7 @@ impl Harness {
             },
             takeover,
             wait_until: None,
+            observer: None,
         };
         self.ledger.begin(begin).await.unwrap()
     }

@@ -37,6 +37,7 @@ async fn sooner_or_later(ledger: &Arc<dyn Ledger>, request: Begin) -> Begun {
             Err(LedgerError::Unavailable { .. }) => {}
             Err(
                 error @ (LedgerError::SessionLost
+                | LedgerError::SessionLostBeginning
                 | LedgerError::RecordUnreadable { .. }
                 | LedgerError::Overloaded { .. }),
             ) => panic!("{error}"),
@@ -157,6 +158,7 @@ async fn a_file_that_took_the_ledgers_place_is_not_used() {
             }
             LedgerError::Unavailable { .. } => {}
             error @ (LedgerError::SessionLost
+            | LedgerError::SessionLostBeginning
             | LedgerError::RecordUnreadable { .. }
             | LedgerError::Overloaded { .. }) => panic!("{error}"),
         }

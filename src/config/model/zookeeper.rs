@@ -1,0 +1,26 @@
+//! How an ensemble is reached and used.
+
+use std::time::Duration;
+
+use crate::domain::Secret;
+
+/// The ensemble, and what is asked of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZooKeeper {
+    /// `host:port` each; never empty.
+    pub servers: Vec<String>,
+    /// Starts with a slash and does not end with one.
+    pub root: String,
+    pub session_timeout: Duration,
+    /// The servers' own.
+    pub tick_time: Duration,
+    /// At least 1.
+    pub sessions: usize,
+    pub auth: Vec<ZooKeeperAuth>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZooKeeperAuth {
+    pub scheme: String,
+    pub credentials: Secret,
+}

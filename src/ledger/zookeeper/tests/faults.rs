@@ -1,0 +1,143 @@
+//! Sessions that end, attempts that are undone, and nodes that nobody knows.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+
+use super::harness::{new_root, open};
+use crate::{
+    domain::AttemptId,
+    ledger::{
+        EndError, Ledger, LedgerError,
+        suite::requests::{answer, begin, executing, owner, patient, request, unknown},
+        zookeeper::{ZooKeeper, reconcile::reconcile, session::Session},
+    },
+};
+
+/// As long as a session, and more.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn ledgers() -> (Arc<ZooKeeper>, Arc<dyn Ledger>, Arc<dyn Ledger>) {
+    let root = new_root();
+    let first = open(&root).await;
+    let second = open(&root).await;
+    (Arc::clone(&first), first, second)
+}
+
+fn session_of(ledger: &ZooKeeper, key: u8) -> Arc<Session> {
+    ledger.core.sessions.usable(&request(key).key).expect("a session")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_is_lost_with_its_session_and_its_key_is_unknown() {
+    let (ledger, first, second) = ledgers().await;
+    let hold = executing(&first, request(1)).await;
+    let session = session_of(&ledger, 1);
+    drop(session.client.close());
+
+    timeout(SOON, hold.lost()).await.expect("the hold is lost");
+    assert!(hold.gate().open().is_err());
+    assert_eq!(hold.commit(answer("late")).await.unwrap_err(), EndError::LockLost);
+    unknown(begin(&second, patient(1)).await);
+    // The ledger goes on with another session.
+    owner(begin(&first, patient(2)).await).release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_that_sent_nothing_is_undone_when_its_session_is_lost() {
+    let (ledger, first, second) = ledgers().await;
+    let hold = owner(begin(&first, request(1)).await);
+    drop(session_of(&ledger, 1).client.close());
+    timeout(SOON, hold.lost()).await.expect("the hold is lost");
+    assert_eq!(hold.release().await.unwrap_err(), EndError::LockLost);
+
+    let freed = async {
+        loop {
+            if let crate::ledger::Begun::Owner(hold) = begin(&second, patient(1)).await {
+                return hold;
+            }
+        }
+    };
+    let hold = timeout(SOON, freed).await.expect("the key is freed");
+    assert_eq!(hold.attempt(), 1);
+}
+
+// Z22, Z28
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_is_told_when_its_session_is_lost() {
+    let (ledger, first, second) = ledgers().await;
+    let hold = executing(&second, request(1)).await;
+    let waiting = Arc::clone(&first);
+    let waiter = tokio::spawn(async move { waiting.begin(patient(1)).await });
+    let session = session_of(&ledger, 1);
+    while session.live_count() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(session.client.close());
+
+    let told = timeout(SOON, waiter).await.expect("the waiter is told").unwrap();
+    assert!(matches!(told, Err(LedgerError::SessionLost)), "{told:?}");
+    hold.commit(answer("receipt")).await.unwrap();
+}
+
+// Z35
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_node_that_no_attempt_knows_is_deleted() {
+    let (ledger, first, _second) = ledgers().await;
+    let hold = executing(&first, request(1)).await;
+    let session = session_of(&ledger, 1);
+    let paths = ledger.core.layout.key(&request(1).key);
+    let stray = paths.lock_prefix(AttemptId::random());
+    let mode = zookeeper_client::CreateMode::EphemeralSequential;
+    let (stray, _) = session.client.create(&stray, b"", mode).await.unwrap();
+
+    reconcile(&ledger.core, &session).await.unwrap();
+
+    assert_eq!(session.client.exists(&stray).await.unwrap(), None);
+    hold.commit(answer("receipt")).await.expect("the lock of a live attempt stays");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_vanished_alone_ends_its_own_hold_only() {
+    let (ledger, first, _second) = ledgers().await;
+    let hold = executing(&first, request(1)).await;
+    let session = session_of(&ledger, 1);
+    let place = hold.place().expect("a lock of an ensemble has a place");
+    session.client.delete(&place.path).await.unwrap();
+
+    reconcile(&ledger.core, &session).await.unwrap();
+
+    timeout(SOON, hold.lost()).await.expect("the hold is lost");
+    assert!(session.is_leased());
+    assert_eq!(hold.commit(answer("late")).await.unwrap_err(), EndError::LockLost);
+    unknown(begin(&first, patient(1)).await);
+}
+
+// Z16
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_whose_node_was_reaped_is_begun_anew() {
+    let (ledger, first, _second) = ledgers().await;
+    owner(begin(&first, request(1)).await).release().await.unwrap();
+    let session = session_of(&ledger, 1);
+    let paths = ledger.core.layout.key(&request(1).key);
+    assert_eq!(session.client.exists(&paths.node).await.unwrap(), None);
+
+    executing(&first, request(1)).await.commit(answer("receipt")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_cannot_be_read_is_refused_and_stays() {
+    let (ledger, first, _second) = ledgers().await;
+    let session = session_of(&ledger, 1);
+    let paths = ledger.core.layout.key(&request(1).key);
+    let mode = zookeeper_client::CreateMode::Persistent;
+    session.client.create(&paths.node, b"", mode).await.unwrap();
+    session.client.create(&paths.record, b"\xffnewer", mode).await.unwrap();
+
+    let refused = first.begin(request(1)).await.unwrap_err();
+
+    assert!(matches!(refused, LedgerError::RecordUnreadable { .. }), "{refused:?}");
+    assert_eq!(session.client.get(&paths.record).await.unwrap().0, b"\xffnewer");
+    owner(begin(&first, request(2)).await).release().await.unwrap();
+}

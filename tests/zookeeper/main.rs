@@ -1,0 +1,21 @@
+//! Real gateways on a real three-server ensemble; the oracle is the upstream's execution counter.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test may panic")]
+
+#[expect(dead_code, unused_imports, reason = "the tests of one gateway use more of this folder")]
+#[path = "../gateway/support/mod.rs"]
+mod shared;
+mod support;
+
+mod chaos;
+mod crash;
+mod duplicates;
+mod lost_replies;
+mod observed;
+mod partition;
+mod peers;
+mod records;
+mod security;
+mod servers;
+mod session;
+mod start;
+mod tooling;

@@ -1,0 +1,126 @@
+//! What operators see of locks and sessions: the runbook's metrics and events.
+
+use serde_json::Value;
+
+use crate::{
+    shared::{Client, Gateway, Upstream, post, soon},
+    support::{Deployment, Link, Peer},
+};
+
+/// The fields that every event of a lock carries.
+const FIELDS: [&str; 9] = [
+    "idempotency_key",
+    "znode_path",
+    "session_id",
+    "event",
+    "route",
+    "request_id",
+    "attempt",
+    "fencing_token",
+    "gateway",
+];
+
+/// The first event of this name.
+async fn event(gateway: &Gateway, name: &str) -> Value {
+    gateway.logged_where(name, |event| event["event"] == name).await
+}
+
+fn is_complete(event: &Value, deployment: &Deployment) {
+    for field in FIELDS {
+        assert!(!event[field].is_null(), "{field} is missing in {event}");
+    }
+    assert_eq!((&event["level"], &event["route"]), (&"INFO".into(), &"charges".into()));
+    assert_eq!(event["idempotency_key"], "k");
+    let path = event["znode_path"].as_str().unwrap();
+    assert!(path.starts_with(&deployment.path("k")), "{event}");
+    let session = event["session_id"].as_str().unwrap();
+    let digits = session.strip_prefix("0x").expect("as the servers print it");
+    assert!(u64::from_str_radix(digits, 16).is_ok(), "{event}");
+}
+
+#[tokio::test]
+async fn the_life_of_a_lock_is_told_in_events_with_the_runbooks_fields() {
+    let upstream = Upstream::holding();
+    let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
+    let (holder, waiter) = (deployment.gateway().await, deployment.gateway().await);
+    let mut first = Client::connect(holder.address).await;
+    first.send(&post("k")).await;
+    upstream.received(1).await;
+    let mut second = Client::connect(waiter.address).await;
+    second.send(&post("k")).await;
+    let mut peer = Peer::of(&deployment.ensemble);
+    let both = async { while deployment.locks(&mut peer).await.len() < 2 {} };
+    soon("the waiter's node", both).await;
+    upstream.go();
+    assert_eq!(first.answer().await.status, 201);
+    assert!(second.answer().await.is_replay());
+
+    let token = upstream.last().header("idempotency-fencing-token").unwrap().to_owned();
+    for name in ["created", "acquired", "released"] {
+        let event = event(&holder, name).await;
+        is_complete(&event, &deployment);
+        assert_eq!(event["attempt"], 1, "{event}");
+    }
+    for name in ["acquired", "released"] {
+        let event = event(&holder, name).await;
+        assert_eq!(event["fencing_token"].to_string().trim_matches('"'), token, "{event}");
+    }
+    let event = event(&waiter, "watch_fired").await;
+    assert_eq!(event["idempotency_key"], "k", "{event}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_is_told_and_counted() {
+    let upstream = Upstream::holding();
+    let deployment = Deployment::to(upstream.address).await;
+    let link = Link::to(&deployment.ensemble).await;
+    let gateway = deployment.gateway_via(&link).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(&post("k")).await;
+    upstream.received(1).await;
+    link.stall();
+    assert_eq!(client.answer().await.status, 503);
+
+    let event = event(&gateway, "session_expired").await;
+    assert!(event["session_id"].as_str().unwrap().starts_with("0x"), "{event}");
+    gateway.metric_is("zk_session_expired_total", &[("reason", "lease")], 1.0).await;
+    let lost = [("session", "0"), ("state", "lost")];
+    gateway.metric_is("zk_session_state", &lost, 1.0).await;
+    link.flow();
+    let connected = [("session", "0"), ("state", "connected")];
+    gateway.metric_is("zk_session_state", &connected, 1.0).await;
+}
+
+#[tokio::test]
+async fn locks_waiters_and_servers_are_counted_as_the_runbook_names_them() {
+    let upstream = Upstream::holding();
+    let deployment = Deployment::to(upstream.address).await.rules("in_progress: { wait: 20s }");
+    let (holder, waiter) = (deployment.gateway().await, deployment.gateway().await);
+    let route = [("route", "charges")];
+    let mut first = Client::connect(holder.address).await;
+    first.send(&post("k")).await;
+    upstream.received(1).await;
+    holder.metric_is("zk_ephemeral_nodes_total", &route, 1.0).await;
+    let mut second = Client::connect(waiter.address).await;
+    second.send(&post("k")).await;
+    let mut peer = Peer::of(&deployment.ensemble);
+    let both = async { while deployment.locks(&mut peer).await.len() < 2 {} };
+    soon("the waiter's node", both).await;
+    upstream.go();
+    assert_eq!(first.answer().await.status, 201);
+    assert!(second.answer().await.is_replay());
+
+    let prefix = [("prefix", &*deployment.root)];
+    waiter.metric_is("zk_watch_notifications_total", &prefix, 1.0).await;
+    holder.metric_is("zk_ephemeral_nodes_total", &route, 0.0).await;
+    holder.metric_is("zk_lock_releases_total", &route, 1.0).await;
+    for size in ["zk_ensemble_size", "zk_quorum_size"] {
+        holder.metric_is(size, &[], 3.0).await;
+    }
+    assert!(holder.metric("zk_lease_remaining_seconds", &[("session", "0")]).await > 0.0);
+    for operation in ["multi_begin", "multi_commit", "heartbeat", "getData"] {
+        let labels = [("operation", operation)];
+        let count = holder.metric("zk_operation_latency_ms_count", &labels).await;
+        assert!(count >= 1.0, "{operation}: {count}");
+    }
+}
