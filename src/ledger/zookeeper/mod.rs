@@ -9,8 +9,10 @@ mod adopt;
 mod begin;
 mod census;
 mod client;
+mod connect;
 mod contend;
 mod core;
+mod examine;
 mod fault;
 mod held;
 mod judge;
@@ -21,6 +23,7 @@ mod operator;
 mod paths;
 mod prepare;
 mod reconcile;
+mod servers;
 mod session;
 mod sessions;
 mod settings;
@@ -37,11 +40,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use zookeeper_client::Error;
 
-pub use self::settings::{Auth, Settings, Sweep};
 use self::{
     core::Core,
     fault::{Fault, Refusal},
     paths::Layout,
+};
+pub use self::{
+    examine::examine,
+    settings::{Auth, Settings, Sweep},
 };
 use super::{Begin, Begun, BoxFuture, Ledger, LedgerError};
 use crate::domain::KeyId;
@@ -60,12 +66,16 @@ pub struct ZooKeeper {
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error(
-        "no server of {servers} gives a session ({source}); are they ZooKeeper servers with a \
-         quorum, and can they be reached from here?"
-    )]
+    /// With what each of them said when it was asked.
+    #[error("no server of ledger.zookeeper.servers gives a session: {servers}")]
     Connect { servers: String, source: Error },
-    #[error("the ensemble does not accept ledger.zookeeper.auth")]
+    /// No answer within `Settings::timeout`.
+    #[error("no session within ledger.timeout")]
+    Overdue,
+    #[error(
+        "the ensemble does not accept ledger.zookeeper.auth; check its scheme, which every server \
+         must know, and its credentials"
+    )]
     Auth,
     #[error(
         "the servers give sessions of {negotiated:?}, too short for a lease with a tick time of \
@@ -172,11 +182,29 @@ impl Drop for ZooKeeper {
 
 impl OpenError {
     fn root(layout: &Layout, fault: &Fault) -> Self {
-        let is_final = matches!(
-            fault.refusal(),
-            Some(Refusal::Other(Error::NoAuth | Error::InvalidAcl | Error::NotReadOnly))
-        );
-        Self::Root { root: layout.root().to_owned(), reason: fault.to_string(), is_final }
+        let Some(Refusal::Other(refusal)) = fault.refusal() else {
+            return Self::unusable(layout, fault.to_string(), false);
+        };
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the library's errors are open-ended")]
+        let (remedy, is_final) = match refusal {
+            Error::NoAuth => (
+                "present the credentials that its nodes were made with in ledger.zookeeper.auth, \
+                 or have its access lists changed",
+                true,
+            ),
+            Error::InvalidAcl => ("no credentials of ledger.zookeeper.auth can own nodes", true),
+            Error::Unimplemented => {
+                ("the servers are too old: upgrade them to 3.8.4 or later", true)
+            }
+            Error::NotReadOnly => ("the servers are cut off from their quorum", true),
+            Error::QuotaExceeded => ("raise or delete the quota of that path", false),
+            _ => return Self::unusable(layout, fault.to_string(), false),
+        };
+        Self::unusable(layout, format!("{refusal}; {remedy}"), is_final)
+    }
+
+    fn unusable(layout: &Layout, reason: String, is_final: bool) -> Self {
+        Self::Root { root: layout.root().to_owned(), reason, is_final }
     }
 
     /// Whether waiting mends nothing.
@@ -184,7 +212,7 @@ impl OpenError {
         match self {
             Self::Auth | Self::NoLease { .. } | Self::Threads(_) => true,
             Self::Root { is_final, .. } => *is_final,
-            Self::Connect { .. } => false,
+            Self::Connect { .. } | Self::Overdue => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    ZooKeeper,
+    ZooKeeper, census,
     client::{Op, Operation},
     core::{Core, closed},
     fault::{Fault, Refusal},
@@ -76,10 +76,16 @@ impl Operator for ZooKeeper {
     }
 
     fn describe(&self) -> BoxFuture<'_, Ensemble> {
-        let settings = &self.core.settings;
-        let place = format!("{} below {}", settings.servers.join(","), settings.root);
-        let trouble = self.core.health().err().map(|error| error.to_string());
-        Box::pin(std::future::ready(Ensemble { kind: "zookeeper", place, trouble }))
+        Box::pin(async {
+            let settings = &self.core.settings;
+            Ensemble {
+                kind: "zookeeper",
+                place: format!("{} below {}", settings.servers.join(","), settings.root),
+                trouble: self.core.health().err().map(|error| error.to_string()),
+                servers: census::look(&self.core).await,
+                sessions: census::sessions(&self.core),
+            }
+        })
     }
 }
 

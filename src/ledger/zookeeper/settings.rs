@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use zookeeper_client::Acls;
+
 use crate::domain::{Clock, Secret};
 
 #[derive(Clone, Debug)]
@@ -42,6 +44,15 @@ pub struct Sweep {
     pub interval: Duration,
     /// Keys looked at in a second, at most.
     pub rate: u32,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// What every node is made with.
+    pub(super) fn acls(&self) -> Acls<'static> {
+        if self.auth.is_empty() { Acls::anyone_all() } else { Acls::creator_all() }
+    }
 }
 
 // === impl Sweep ===

@@ -23,7 +23,7 @@ use crate::{
 const GRACE: Duration = Duration::from_mins(5);
 
 /// Further apart, one of the two clocks is wrong, and nothing is deleted on its word.
-const MOST_DRIFT: Duration = Duration::from_mins(5);
+pub(super) const MOST_DRIFT: Duration = Duration::from_mins(5);
 
 /// Before the first pass, and between looks whether this gateway is elected.
 const LOOK: Duration = Duration::from_secs(10);
