@@ -8,6 +8,7 @@ mod support;
 
 mod chaos;
 mod crash;
+mod doctor;
 mod duplicates;
 mod lost_replies;
 mod observed;
