@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     shared::{Home, Refusing, Upstream, post, run, soon},
-    support::{Deployment, Ensemble, Fate, Kind, Link, Peer, Which},
+    support::{Deployment, Ensemble, Fate, Kind, Link, Peer, Which, word},
 };
 
 /// A report: its exit code and its lines.
@@ -137,18 +137,24 @@ async fn nothing_is_left_behind_by_one_that_is_stopped() {
 async fn a_server_that_is_down_is_a_warning_and_no_quorum_is_a_failure() {
     let upstream = Upstream::start();
     let deployment = Deployment::alone(upstream.address).await.ledger("timeout: 3s");
-    deployment.ensemble.kill(Which::Number(3)).await;
-    let servers = deployment.ensemble.servers();
+    // Two followers: nothing is elected meanwhile.
+    let leader = match deployment.ensemble.leader().await {
+        Which::Number(leader) => leader,
+        Which::All => panic!("all lead"),
+    };
+    let (first, second) = (leader % 3 + 1, (leader + 1) % 3 + 1);
+    let server = |number: usize| format!("server {}", deployment.ensemble.servers()[number - 1]);
+    deployment.ensemble.kill(Which::Number(first)).await;
     let report = examine(&deployment.plan().text()).await;
     assert_eq!(report.code, Some(0), "{}", report.text);
-    report.says(&format!("server {}", servers[2]), "warn", &["cannot be reached", "does it run"]);
+    report.says(&server(first), "warn", &["cannot be reached", "does it run"]);
     report.says("ensemble", "warn", &["2 of 3", "one more that fails"]);
 
-    deployment.ensemble.pause(Which::Number(1)).await;
+    deployment.ensemble.pause(Which::Number(second)).await;
     let report = examine(&deployment.plan().text()).await;
     assert_eq!(report.code, Some(1), "{}", report.text);
-    report.says(&format!("server {}", servers[0]), "FAIL", &["does not answer", "hang"]);
-    report.says(&format!("server {}", servers[1]), "FAIL", &["quorum"]);
+    report.says(&server(second), "FAIL", &["does not answer", "hang"]);
+    report.says(&server(leader), "FAIL", &["quorum"]);
     report.says("session", "FAIL", &["503"]);
 }
 
@@ -274,4 +280,30 @@ async fn servers_too_old_for_the_protocol_are_told() {
     let report = examine(&deployment.plan().via(&link).text()).await;
     assert_eq!(report.code, Some(1), "{}", report.text);
     report.says("root", "FAIL", &["too old", "3.8.4"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_read_only_is_of_no_use_and_told() {
+    let upstream = Upstream::start();
+    let (ensemble, _wires) = Ensemble::own_with("-Dreadonlymode.enabled=true").await;
+    for number in [2, 3] {
+        ensemble.kill(Which::Number(number)).await;
+    }
+    let server = ensemble.servers()[0];
+    let alone = async { while !word(server, "srvr").await.contains("Mode: read-only") {} };
+    soon("a server that is read-only", alone).await;
+
+    let deployment = Deployment::on(ensemble, upstream.address).ledger("timeout: 2s");
+    let report = examine(&deployment.plan().at(&[server]).text()).await;
+    assert_eq!(report.code, Some(1), "{}", report.text);
+    report.says(&format!("server {server}"), "FAIL", &["read-only", "cut off from its quorum"]);
+
+    let gateway = deployment.plan().at(&[server]).start().await;
+    assert_eq!(gateway.ask(&post("k")).await.code(), "ledger-unavailable");
+    gateway
+        .logged_where("why there is no session", |event| {
+            event["message"] == "no session" && event.to_string().contains("read-only")
+        })
+        .await;
+    assert_eq!(upstream.count(), 0);
 }

@@ -182,8 +182,14 @@ impl Drop for ZooKeeper {
 
 impl OpenError {
     fn root(layout: &Layout, fault: &Fault) -> Self {
+        let (reason, is_final) = Self::reason(fault);
+        Self::Root { root: layout.root().to_owned(), reason, is_final }
+    }
+
+    /// Why nodes cannot be used and what to do about it, and whether waiting mends nothing.
+    fn reason(fault: &Fault) -> (String, bool) {
         let Some(Refusal::Other(refusal)) = fault.refusal() else {
-            return Self::unusable(layout, fault.to_string(), false);
+            return (fault.to_string(), false);
         };
         #[expect(clippy::wildcard_enum_match_arm, reason = "the library's errors are open-ended")]
         let (remedy, is_final) = match refusal {
@@ -198,13 +204,9 @@ impl OpenError {
             }
             Error::NotReadOnly => ("the servers are cut off from their quorum", true),
             Error::QuotaExceeded => ("raise or delete the quota of that path", false),
-            _ => return Self::unusable(layout, fault.to_string(), false),
+            _ => return (fault.to_string(), false),
         };
-        Self::unusable(layout, format!("{refusal}; {remedy}"), is_final)
-    }
-
-    fn unusable(layout: &Layout, reason: String, is_final: bool) -> Self {
-        Self::Root { root: layout.root().to_owned(), reason, is_final }
+        (format!("{refusal}; {remedy}"), is_final)
     }
 
     /// Whether waiting mends nothing.

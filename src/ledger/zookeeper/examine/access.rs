@@ -52,16 +52,15 @@ impl Examination<'_> {
         let nearest = self.nearest(client).await;
         let Ok(nearest) = self.answered(&subject, nearest)? else { return Ok(None) };
         let is_made = nearest.len() >= self.layout.root().len();
-        if is_made {
-            self.access(client).await?;
+        if is_made && !self.access(client, &subject).await? {
+            return Ok(None);
         }
         let base = if nearest == "/" { "" } else { &nearest };
         let home = Home { prefix: format!("{base}/doctor-{}", Uuid::new_v4().simple()) };
         let probe = home.node("root");
         let written = client.create(&probe, b"", CreateMode::Ephemeral).await;
         if let Err(fault) = self.answered(&subject, written)? {
-            let error = OpenError::root(&self.layout, &fault);
-            self.push(Grade::Bad, subject, error.to_string());
+            self.push(Grade::Bad, subject, OpenError::reason(&fault).0);
             return Ok(None);
         }
         let detail = if is_made {
@@ -88,11 +87,14 @@ impl Examination<'_> {
         Ok("/".to_owned())
     }
 
-    /// Whether others are kept out.
-    async fn access(&mut self, client: &Client) -> Result<(), Silent> {
+    /// Whether others are kept out, and we are not.
+    async fn access(&mut self, client: &Client, root: &str) -> Result<bool, Silent> {
         let acl = client.acl(self.layout.root()).await;
-        let (grade, detail) = match self.answered("access", acl)? {
-            Err(fault) => (Grade::Bad, OpenError::root(&self.layout, &fault).to_string()),
+        let (grade, detail) = match self.answered(root, acl)? {
+            Err(fault) => {
+                self.push(Grade::Bad, root, OpenError::reason(&fault).0);
+                return Ok(false);
+            }
             Ok(acl) if !is_open(&acl) => {
                 (Grade::Good, format!("the root is closed to others: {}", described(&acl)))
             }
@@ -113,7 +115,7 @@ impl Examination<'_> {
             ),
         };
         self.push(grade, "access", detail);
-        Ok(())
+        Ok(true)
     }
 
     /// Whether each server has what was written through the first.
