@@ -1,8 +1,16 @@
 //! What `oncegate doctor` finds, in an ensemble that is well and in one that is not.
 
-use std::{net::SocketAddr, process::Stdio, time::Instant};
+use std::{
+    net::SocketAddr,
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    process::{Child, Command},
+    time::Instant,
+};
 
 use crate::{
     shared::{Home, Refusing, Upstream, post, run, soon},
@@ -22,7 +30,7 @@ async fn examine(text: &str) -> Report {
     let started = Instant::now();
     let ended = run(&["doctor", "--config", home.file().to_str().unwrap()]).await;
     let text = String::from_utf8(ended.stdout).unwrap();
-    assert!(started.elapsed().as_secs() < 20, "{:?}: {text}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}: {text}", started.elapsed());
     Report { code: ended.status.code(), text }
 }
 
@@ -100,6 +108,26 @@ async fn nothing_is_left_behind_and_no_record_is_changed() {
     assert_eq!(upstream.count(), 1);
 }
 
+fn start(home: &Home) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_oncegate"))
+        .args(["doctor", "--config", home.file().to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+/// As Ctrl-C does.
+async fn interrupt(doctor: Child) -> Output {
+    let pid = doctor.id().and_then(|pid| Pid::from_raw(pid.try_into().unwrap())).unwrap();
+    let stopped = Instant::now();
+    kill_process(pid, Signal::INT).unwrap();
+    let ended = soon("the end of the doctor", doctor.wait_with_output()).await.unwrap();
+    assert!(stopped.elapsed() < Duration::from_secs(3), "{:?}", stopped.elapsed());
+    assert_eq!(ended.status.code(), Some(1));
+    ended
+}
+
 #[tokio::test]
 async fn nothing_is_left_behind_by_one_that_is_stopped() {
     let upstream = Upstream::start();
@@ -110,27 +138,34 @@ async fn nothing_is_left_behind_by_one_that_is_stopped() {
     link.next(Kind::Write, Fate::ReplyHeld);
     let home = Home::new();
     std::fs::write(home.file(), deployment.plan().via(&link).text()).unwrap();
-    let child = tokio::process::Command::new(env!("CARGO_BIN_EXE_oncegate"))
-        .args(["doctor", "--config", home.file().to_str().unwrap()])
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let doctor = start(&home);
     // A node is made, and its maker does not know it.
     link.holds().await;
     assert_eq!(peer.tree(&deployment.root).await.len(), 1);
-    let pid = child.id().and_then(|pid| Pid::from_raw(pid.try_into().unwrap())).unwrap();
     let stopped = Instant::now();
-    kill_process(pid, Signal::INT).unwrap();
-    let ended = soon("the end of the doctor", child.wait_with_output()).await.unwrap();
-    assert!(stopped.elapsed().as_secs() < 3, "{:?}", stopped.elapsed());
-    let text = String::from_utf8(ended.stdout).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{text}");
+    let text = String::from_utf8(interrupt(doctor).await.stdout).unwrap();
     assert!(text.contains("stopped") && text.contains("ok    session"), "{text}");
     // Its session was closed, not left to expire: that would take six seconds.
     let gone = async { while !peer.tree(&deployment.root).await.is_empty() {} };
     soon("the end of its session", gone).await;
-    assert!(stopped.elapsed().as_secs() < 5, "{:?}", stopped.elapsed());
+    assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
+}
+
+#[tokio::test]
+async fn one_that_waits_for_servers_can_be_stopped() {
+    let upstream = Upstream::start();
+    let deployment = Deployment::to(upstream.address).await.ledger("timeout: 20s");
+    let link = Link::to(&deployment.ensemble).await;
+    link.stall();
+    let home = Home::new();
+    let plan = deployment.plan().via(&link).text();
+    std::fs::write(home.file(), plan.replace("session_timeout: 6s", "session_timeout: 60s"))
+        .unwrap();
+    let doctor = start(&home);
+    // A question and a session each.
+    link.connected(6).await;
+    let text = String::from_utf8(interrupt(doctor).await.stdout).unwrap();
+    assert!(text.contains("stopped"), "{text}");
 }
 
 #[tokio::test]

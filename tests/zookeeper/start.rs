@@ -128,7 +128,7 @@ async fn an_ensemble_that_comes_later_is_used() {
     let deployment = Deployment::alone(upstream.address).await.ledger("timeout: 1s");
     deployment.ensemble.kill(Which::All).await;
     let gateway = deployment.gateway().await;
-    let asked = std::time::Instant::now();
+    let asked = tokio::time::Instant::now();
     let answer = gateway.ask(&post("k")).await;
     assert_eq!((answer.status, answer.code()), (503, "ledger-unavailable".into()));
     assert_eq!(answer.json()["outcome"], "not_sent");

@@ -127,10 +127,9 @@ impl Examination<'_> {
                 session.client.sync(probe).await?;
                 session.client.exists(probe).await
             };
-            match seen.await {
-                Ok(None) => strangers.push(session.server.clone()),
-                // One that fails meanwhile disagrees with nobody.
-                Ok(Some(_)) | Err(_) => {}
+            // One that fails meanwhile disagrees with nobody.
+            if let Ok(None) = seen.await {
+                strangers.push(session.server.clone());
             }
         }
         if !strangers.is_empty() {

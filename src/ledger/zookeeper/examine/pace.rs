@@ -30,19 +30,19 @@ const DRIFT: Duration = Duration::from_secs(10);
 
 impl Examination<'_> {
     pub(super) async fn pace(&mut self, client: &Client, home: &Home) -> Result<(), Silent> {
-        let (mut creates, mut drift) = (Vec::new(), Drift::default());
+        let (mut samples, mut drift) = (Vec::new(), Drift::default());
         let until = Instant::now() + self.settings.timeout;
-        while creates.len() < SAMPLES && Instant::now() < until {
-            let path = home.node(creates.len());
+        while samples.len() < SAMPLES && Instant::now() < until {
+            let path = home.node(samples.len());
             let (before, started) = (self.settings.clock.wall(), Instant::now());
             let created = client.create(&path, b"", CreateMode::Ephemeral).await;
             let Ok((_, stat)) = self.answered("round trip create", created)? else { break };
-            creates.push(started.elapsed());
+            samples.push(started.elapsed());
             drift.saw(before, stat.ctime, self.settings.clock.wall());
             let deleted = client.delete(&path).await;
             drop(self.answered("round trip create", deleted)?);
         }
-        self.round_trip("create", creates);
+        self.round_trip("create", samples);
         let listed = self.sample(|| async { client.children(SMALL).await.map(drop) }).await;
         let listed = self.answered("round trip getChildren", listed)?;
         self.round_trip("getChildren", listed.unwrap_or_default());

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinSet;
+
 use super::{Examination, Terms};
 use crate::ledger::{
     Grade,
@@ -32,11 +34,12 @@ impl Examination<'_> {
             );
             self.push(Grade::Doubtful, "session", detail);
         }
-        let mut known = Vec::new();
+        let mut asked = JoinSet::new();
         for session in &self.sessions {
-            let answer = word(&session.server, "conf").await.unwrap_or_default();
-            known.extend(Ticks::read(&answer));
+            let server = session.server.clone();
+            asked.spawn(async move { Ticks::read(&word(&server, "conf").await.ok()?) });
         }
+        let known: Vec<_> = asked.join_all().await.into_iter().flatten().collect();
         let (grade, detail) = judge(&known, terms);
         self.push(grade, "ticks", detail);
     }
