@@ -50,7 +50,14 @@ impl Examination<'_> {
     pub(super) async fn root(&mut self, client: &Client) -> Result<Option<Home>, Silent> {
         let subject = format!("root {}", self.layout.root());
         let nearest = self.nearest(client).await;
-        let Ok(nearest) = self.answered(&subject, nearest)? else { return Ok(None) };
+        let nearest = match self.answered(&subject, nearest)? {
+            Ok(nearest) => nearest,
+            // From 3.9 on, a look needs permission, too.
+            Err(fault) => {
+                self.push(Grade::Bad, subject, OpenError::reason(&fault).0);
+                return Ok(None);
+            }
+        };
         let is_made = nearest.len() >= self.layout.root().len();
         if is_made && !self.access(client, &subject).await? {
             return Ok(None);
