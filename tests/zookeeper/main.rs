@@ -10,6 +10,7 @@ mod support;
 
 mod chaos;
 mod crash;
+mod doctor;
 mod duplicates;
 mod lost_replies;
 mod observed;
