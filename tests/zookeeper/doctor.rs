@@ -18,13 +18,13 @@ use crate::{
 };
 
 /// A report: its exit code and its lines.
-struct Report {
+pub(crate) struct Report {
     code: Option<i32>,
     text: String,
 }
 
 /// What is found with a file of these words, within a bounded time.
-async fn examine(text: &str) -> Report {
+pub(crate) async fn examine(text: &str) -> Report {
     let home = Home::new();
     std::fs::write(home.file(), text).unwrap();
     let started = Instant::now();
@@ -39,14 +39,14 @@ async fn examine(text: &str) -> Report {
 impl Report {
     /// The line about `subject`, without its many spaces.
     #[track_caller]
-    fn line(&self, subject: &str) -> String {
+    pub(crate) fn line(&self, subject: &str) -> String {
         let mut lines = self.text.lines().filter(|line| line[6..].starts_with(subject));
         let line = lines.next().unwrap_or_else(|| panic!("{subject}: {}", self.text));
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[track_caller]
-    fn says(&self, subject: &str, grade: &str, words: &[&str]) {
+    pub(crate) fn says(&self, subject: &str, grade: &str, words: &[&str]) {
         let line = self.line(subject);
         let all = line.starts_with(grade) && words.iter().all(|word| line.contains(word));
         assert!(all, "{grade} {words:?}: {}", self.text);

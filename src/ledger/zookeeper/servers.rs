@@ -73,6 +73,7 @@ pub(super) async fn word(
 
 async fn said(mut stream: impl AsyncRead + AsyncWrite + Unpin, word: &str) -> io::Result<String> {
     stream.write_all(word.as_bytes()).await?;
+    stream.flush().await?;
     let mut answer = Vec::new();
     match stream.take(MOST).read_to_end(&mut answer).await {
         // Servers end TLS without its good-bye.
@@ -117,8 +118,8 @@ fn unreachable(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::TimedOut {
         let patience = PATIENCE.as_secs();
         return format!(
-            "does not answer within {patience} s; is it a ZooKeeper server, does it hang, or does \
-             a firewall stand between?"
+            "does not answer within {patience} s; is it a ZooKeeper server, is this a port for \
+             TLS, does it hang, or does a firewall stand between?"
         );
     }
     format!("cannot be reached ({error}); does it run, and is this its port for clients?")
