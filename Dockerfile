@@ -1,12 +1,12 @@
-# The gateway's image: the program, the C library that it needs, and nothing to log in to.
+# The gateway's image: the program, on the C library that it needs.
 #
 #   docker build -t oncegate .
 #   docker run --read-only --stop-timeout 60 -v "$PWD/oncegate.yaml:/etc/oncegate/oncegate.yaml:ro" oncegate
 #
-# Both base images can be others: BUILDER needs cargo, a C compiler and a shell, RUNTIME a C library
-# at least as new as the builder's, with libgcc, and the certificates that you trust.
+# Both base images can be others. BUILDER needs cargo, a C compiler and a shell; RUNTIME a C library at
+# least as new as the builder's and libgcc, so a distroless `cc` without any shell will do, and is best.
 ARG BUILDER=rust:1.95-slim-bookworm
-ARG RUNTIME=gcr.io/distroless/cc-debian12
+ARG RUNTIME=debian:bookworm-slim
 
 FROM ${BUILDER} AS build
 WORKDIR /build

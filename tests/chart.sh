@@ -74,6 +74,9 @@ shortened() {
     !skip { printf "%s%s\n", head, $0; head = "" }' "$1"
 }
 
+version=$("$oncegate" --version | cut -d' ' -f2)
+grep -qx "appVersion: $version" "$chart/Chart.yaml" || fail "the chart's appVersion is not $version"
+
 # takes CASE ARGUMENTS...: Kubernetes takes what is rendered, and a gateway its configuration.
 takes() {
   local case=$1

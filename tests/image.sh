@@ -32,7 +32,7 @@ trap 'exit 143' TERM HUP
 
 ((EUID == 0)) || fail "run this as root, on Debian"
 missing=()
-for package in buildah podman runc mmdebstrap curl; do
+for package in buildah podman runc mmdebstrap curl iproute2; do
   [[ -e /var/lib/dpkg/info/$package.list ]] || missing+=("$package")
 done
 if ((${#missing[@]} > 0)); then
@@ -64,6 +64,9 @@ if command -v python3 >/dev/null; then
 else
   echo "skipped: python3 is not installed, and hadolint comes from PyPI"
 fi
+
+version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+grep -q "^ARG BUILDER=rust:$version-" Dockerfile || fail "the Dockerfile's Rust is not $version"
 
 # --- bases ---
 
@@ -169,8 +172,16 @@ until_answered() {
 }
 
 until_answered http://127.0.0.1:9090/readyz
-until_answered http://127.0.0.1:9090/livez
 ok "it starts with a read-only root"
+
+# From outside of a pod, the kubelet and Prometheus have no token.
+inside ip address add 10.0.0.1/32 dev lo
+for path in /livez /readyz "/readyz?exclude=ledger" /metrics; do
+  until_answered "http://10.0.0.1:9090$path"
+done
+code=$(inside curl -s -o /dev/null -w '%{http_code}' http://10.0.0.1:9090/api/v1/keys)
+[[ $code == 401 ]] || fail "the API over keys answers $code to nobody in particular"
+ok "probes and metrics need no token, keys do"
 
 grep -q $'^Uid:\t65532\t65532' "/proc/$pid/status" || fail "it does not run as 65532"
 grep -q $'^CapEff:\t0000000000000000' "/proc/$pid/status" || fail "it has capabilities"
