@@ -1,4 +1,5 @@
-//! Holds what is written for people to what is there: the table of answers, links and anchors.
+//! Holds what is written for people to what is there: the table of answers, links and anchors, the
+//! runbook's sections.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +17,7 @@ fn root() -> PathBuf {
 
 /// Everything that is written in Markdown, by its path.
 fn documents() -> BTreeMap<PathBuf, String> {
-    let folders = [root(), root().join("docs")];
+    let folders = ["", "docs", "docs/decisions"].map(|folder| root().join(folder));
     let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
     let paths = entries.map(|entry| entry.unwrap().path());
     let documents = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
@@ -128,6 +129,77 @@ fn answered_retry_after(code: Code) -> String {
         Some(seconds) => format!("{} s", seconds.to_str().unwrap()),
         None => "–".to_owned(),
     }
+}
+
+/// The sections of the runbook below a heading of the first level, with their texts.
+fn runbook(part: &str) -> BTreeMap<String, String> {
+    let text = read("docs/runbook.md");
+    let parts = text.split("\n# ").find_map(|text| text.strip_prefix(&format!("{part}\n")));
+    let sections = parts.unwrap().split("\n## ").skip(1);
+    sections.map(|text| text.split_once('\n').unwrap()).map(owned).collect()
+}
+
+fn owned((name, text): (&str, &str)) -> (String, String) {
+    (name.to_owned(), text.to_owned())
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// What stands behind each of these keys of the alert rules.
+fn values(key: &str) -> Vec<String> {
+    let rules = read("charts/oncegate/rules/oncegate.yaml");
+    let lines = rules.lines().filter_map(|line| line.trim().strip_prefix(key));
+    lines.map(|value| value.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_runbook_has_a_section_for_each_alert_and_each_code_and_no_other() {
+    let (alerts, codes) = (runbook("Alerts"), runbook("Codes"));
+    let named = values("- alert:");
+    assert!(alerts.keys().eq(named.iter().collect::<BTreeSet<_>>()), "{:?}", alerts.keys());
+    let all: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert!(codes.keys().eq(all.iter()), "{:?}", codes.keys());
+    for (name, text) in alerts.iter().chain(&codes) {
+        for part in ["What happened.", "Money at risk.", "Look at.", "Do."] {
+            assert_eq!(text.matches(&format!("**{part}**")).count(), 1, "{name}: {part}");
+        }
+    }
+}
+
+#[test]
+fn each_alert_leads_to_its_own_section_of_the_runbook() {
+    let places = values("- alert:").into_iter().map(|alert| alert.to_lowercase());
+    let wanted: Vec<_> = places.map(|place| format!("docs/runbook.md#{place}")).collect();
+    assert_eq!(values("runbook_url:"), wanted);
+    let anchors = anchors(&read("docs/runbook.md"));
+    for url in wanted {
+        assert!(anchors.contains(url.split_once('#').unwrap().1), "{url}");
+    }
+}
+
+#[test]
+fn the_runbook_asks_for_metrics_that_exist() {
+    let names = read("src/telemetry/names.rs");
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let text = read("docs/runbook.md");
+    // The servers' own counters have such names, too.
+    let lines = text.lines().filter(|line| !line.contains("mntr"));
+    let words = lines.flat_map(|line| line.split(|c| !is_word(c)));
+    let mut asked = 0;
+    for word in
+        words.filter(|word| ["oncegate_", "zk_", "process_"].iter().any(|p| word.starts_with(p)))
+    {
+        let of_histogram = ["_bucket", "_count"].iter().find_map(|end| word.strip_suffix(end));
+        let name = of_histogram.unwrap_or(word);
+        assert!(
+            word == "zk_" || names.contains(&format!("\"{name}\"")),
+            "there is no metric {word}"
+        );
+        asked += 1;
+    }
+    assert!(asked > 50, "{asked}");
 }
 
 /// The tests above see what they look for.
