@@ -129,7 +129,12 @@ const ADMIN: &[Field] = &[
 ];
 
 const LEDGER: &[Field] = &[
-    Field::mandatory("kind", Shape::OneOf(&["embedded", "zookeeper"]), "Which ledger."),
+    Field::mandatory(
+        "kind",
+        Shape::OneOf(&["embedded", "zookeeper"]),
+        "`embedded`: \
+         in this process, for one gateway. `zookeeper`: in an ensemble, for any number of gateways.",
+    ),
     Field::default(
         "timeout",
         "5s",

@@ -9,13 +9,10 @@ mod adopt;
 mod begin;
 mod census;
 mod client;
-mod contend;
 mod core;
 mod fault;
 mod held;
-mod judge;
 mod lease;
-mod list;
 mod lock;
 mod operator;
 mod paths;
@@ -44,7 +41,7 @@ use self::{
     paths::Layout,
 };
 use super::{Begin, Begun, BoxFuture, Ledger, LedgerError};
-use crate::domain::KeyId;
+use crate::domain::{KeyId, Record};
 
 /// A ledger in an ensemble. See the [module docs](self).
 ///
@@ -148,6 +145,10 @@ impl ZooKeeper {
 impl Ledger for ZooKeeper {
     fn begin(&self, begin: Begin) -> BoxFuture<'_, Result<Begun, LedgerError>> {
         Box::pin(begin::begin(&self.core, begin))
+    }
+
+    fn remaining(&self, record: &Record) -> Duration {
+        record.expires_at.since(self.core.time().now())
     }
 
     fn health(&self) -> Result<(), LedgerError> {
