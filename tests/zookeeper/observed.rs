@@ -1,5 +1,7 @@
 //! What operators see of locks and sessions: the runbook's metrics and events.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::{
@@ -19,6 +21,9 @@ const FIELDS: [&str; 9] = [
     "fencing_token",
     "gateway",
 ];
+
+/// How long a holder takes, so that waiting for it is far above what the ledger takes.
+const HELD: Duration = Duration::from_secs(1);
 
 /// The first event of this name.
 async fn event(gateway: &Gateway, name: &str) -> Value {
@@ -106,10 +111,17 @@ async fn locks_waiters_and_servers_are_counted_as_the_runbook_names_them() {
     let mut peer = Peer::of(&deployment.ensemble);
     let both = async { while deployment.locks(&mut peer).await.len() < 2 {} };
     soon("the waiter's node", both).await;
+    waiter.metric_is("oncegate_waiters", &route, 1.0).await;
+    tokio::time::sleep(HELD).await;
     upstream.go();
     assert_eq!(first.answer().await.status, 201);
     assert!(second.answer().await.is_replay());
 
+    // Whoever waits for a live holder does not make the ledger look slow.
+    waiter.metric_is("oncegate_waiters", &route, 0.0).await;
+    let seconds = "oncegate_ledger_duration_seconds_sum";
+    assert!(waiter.metric(seconds, &[("phase", "wait")]).await >= HELD.as_secs_f64());
+    assert!(waiter.metric(seconds, &[("phase", "begin")]).await < HELD.as_secs_f64());
     let prefix = [("prefix", &*deployment.root)];
     waiter.metric_is("zk_watch_notifications_total", &prefix, 1.0).await;
     holder.metric_is("zk_ephemeral_nodes_total", &route, 0.0).await;
