@@ -76,7 +76,7 @@ pub(super) const ALL: [Description; 28] = [
     gauge(
         names::ZK_EPHEMERAL_NODES_PER_KEY,
         Unit::Count,
-        "The most lock nodes that were seen under one key.",
+        "The most lock nodes that were seen under one key within the last 5 minutes.",
     ),
     gauge(names::ZK_QUORUM_SIZE, Unit::Count, "Servers of the ensemble that serve."),
     gauge(names::ZK_ENSEMBLE_SIZE, Unit::Count, "Servers of the ensemble."),

@@ -51,8 +51,7 @@ fn rendered() -> String {
         ensemble::lock_released("charges", true);
         ensemble::locks_of_a_key("charges", 2.0);
         ensemble::ensemble(2, 3);
-        ensemble::record_unreadable();
-        ensemble::sweep_stopped(false);
+        ensemble::register("/dedup");
         drop(ensemble::LiveLock::new("charges"));
         ensemble::SessionMetrics::new(0).state(ensemble::SessionState::Connected);
         ensemble::OperationMetrics::new()

@@ -24,6 +24,7 @@ pub(super) fn start(core: &Arc<Core>, runtime: &tokio::runtime::Handle) {
     drop(runtime.spawn(async move {
         loop {
             count(&core).await;
+            core.forget();
             tokio::select! {
                 () = sleep(INTERVAL) => {}
                 () = core.closing.cancelled() => return,
