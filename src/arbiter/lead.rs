@@ -113,11 +113,19 @@ impl Arbiter {
         };
         let started = Instant::now();
         let verdict = self.0.ledger.begin(begin).await;
-        let (took, waited) = (started.elapsed(), queue.left());
-        call.metrics.ledger_phase(Phase::Begin, took.saturating_sub(waited.unwrap_or_default()));
-        if let Some(waited) = waited {
+        let mut took = started.elapsed();
+        if let Some((waited, place)) = queue.left() {
+            took = took.saturating_sub(waited);
             call.metrics.ledger_phase(Phase::Wait, waited);
+            match &verdict {
+                Ok(Begun::Owner(_)) => {}
+                Err(LedgerError::SessionLost | LedgerError::SessionLostBeginning) => {
+                    call.log(Transition::SessionExpired, Some(&place), None);
+                }
+                Ok(_) | Err(_) => call.log(Transition::Released, Some(&place), None),
+            }
         }
+        call.metrics.ledger_phase(Phase::Begin, took);
         verdict
     }
 

@@ -16,7 +16,14 @@ use crate::{
 /// What the ledger tells of a call before its lock is acquired.
 pub(super) struct Queue {
     call: Arc<Call>,
-    waits: Mutex<Option<(Instant, GaugeGuard)>>,
+    waits: Mutex<Option<Wait>>,
+}
+
+/// A place that was taken.
+struct Wait {
+    since: Instant,
+    place: LockPlace,
+    _waiter: GaugeGuard,
 }
 
 // === impl Queue ===
@@ -26,19 +33,23 @@ impl Queue {
         Arc::new(Self { call: Arc::clone(call), waits: Mutex::default() })
     }
 
-    /// For how long the call stood in the queue, which it has left.
-    pub(super) fn left(&self) -> Option<Duration> {
-        self.waits().take().map(|(since, _waiter)| since.elapsed())
+    /// For how long the call stood in the queue, which it has left, and where.
+    pub(super) fn left(&self) -> Option<(Duration, LockPlace)> {
+        self.waits().take().map(|wait| (wait.since.elapsed(), wait.place))
     }
 
-    fn waits(&self) -> MutexGuard<'_, Option<(Instant, GaugeGuard)>> {
+    fn waits(&self) -> MutexGuard<'_, Option<Wait>> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Observer for Queue {
     fn queued(&self, place: &LockPlace) {
-        *self.waits() = Some((Instant::now(), self.call.metrics.waiter()));
+        *self.waits() = Some(Wait {
+            since: Instant::now(),
+            place: place.clone(),
+            _waiter: self.call.metrics.waiter(),
+        });
         self.call.log(Transition::Created, Some(place), None);
     }
 

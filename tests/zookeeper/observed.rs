@@ -70,8 +70,20 @@ async fn the_life_of_a_lock_is_told_in_events_with_the_runbooks_fields() {
         let event = event(&holder, name).await;
         assert_eq!(event["fencing_token"].to_string().trim_matches('"'), token, "{event}");
     }
-    let event = event(&waiter, "watch_fired").await;
-    assert_eq!(event["idempotency_key"], "k", "{event}");
+    // One that waited for an answer has a lock node, too, but never an attempt.
+    let waits = event(&waiter, "created").await;
+    for name in ["created", "watch_fired", "released"] {
+        let event = event(&waiter, name).await;
+        for field in ["idempotency_key", "znode_path", "session_id", "route", "gateway"] {
+            assert_eq!(event[field], waits[field], "{field} of {event}");
+        }
+        assert_eq!((event.get("attempt"), event.get("fencing_token")), (None, None), "{event}");
+    }
+    for gateway in [&holder, &waiter] {
+        let is_access = |event: &&Value| event["message"] == "request ended";
+        gateway.logged("request ended").await;
+        assert_eq!(gateway.events().iter().filter(is_access).count(), 1);
+    }
 }
 
 #[tokio::test]
@@ -87,7 +99,7 @@ async fn the_end_of_a_session_is_told_and_counted() {
     assert_eq!(client.answer().await.status, 503);
 
     let event = event(&gateway, "session_expired").await;
-    assert!(event["session_id"].as_str().unwrap().starts_with("0x"), "{event}");
+    is_complete(&event, &deployment);
     gateway.metric_is("zk_session_expired_total", &[("reason", "lease")], 1.0).await;
     let lost = [("session", "0"), ("state", "lost")];
     gateway.metric_is("zk_session_state", &lost, 1.0).await;
