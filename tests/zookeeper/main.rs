@@ -15,6 +15,7 @@ mod partition;
 mod peers;
 mod queried;
 mod records;
+mod secrets;
 mod security;
 mod servers;
 mod session;
