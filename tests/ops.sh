@@ -2,7 +2,7 @@
 # What an on-call team gets, checked with a real Prometheus:
 #
 #   tests/ops.sh            both of these
-#   tests/ops.sh files      alert rules and their tests, the queries of the dashboard
+#   tests/ops.sh files      alert rules and their tests, the queries of the dashboard, the unit
 #   tests/ops.sh live       two gateways on an ensemble, one minute of load, a scraping Prometheus:
 #                           the metrics are well-formed, an alert fires, each query is answered
 #
@@ -73,6 +73,15 @@ check_files() {
   queries | jq -Rn '{groups: [{name: "dashboard", rules: [inputs] | to_entries
     | map({record: "panel:\(.key)", expr: .value})}]}' >"$work/dashboard.yaml"
   promtool check rules "$work/dashboard.yaml"
+  check_unit
+}
+
+# The unit of systemd, with a program that is there in place of the one it installs.
+check_unit() {
+  command -v systemd-analyze >/dev/null || { echo "no systemd: its unit is not checked" && return; }
+  sed 's|/usr/local/bin/oncegate|/bin/true|' config/oncegate.service >"$work/oncegate.service"
+  systemd-analyze verify "$work/oncegate.service"
+  systemd-analyze security --offline=true --threshold=15 "$work/oncegate.service" | tail -1
 }
 
 # === a live one
