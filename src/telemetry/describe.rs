@@ -71,7 +71,10 @@ pub(super) const ALL: [Description; 28] = [
     ),
     counter(names::ZK_SESSION_EXPIRED, "Sessions that were lost, by why."),
     counter(names::ZK_WATCH_NOTIFICATIONS, "Watch notifications received."),
-    counter(names::ZK_LOCK_RELEASES, "Locks let go, by whether requests waited for the key then."),
+    counter(
+        names::ZK_LOCK_RELEASES,
+        "Locks let go: no by who lets go, yes beside it by who was next in the queue.",
+    ),
     gauge(names::ZK_EPHEMERAL_NODES, Unit::Count, "Live lock nodes of this gateway."),
     gauge(
         names::ZK_EPHEMERAL_NODES_PER_KEY,

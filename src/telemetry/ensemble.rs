@@ -70,11 +70,14 @@ pub fn session_lost(loss: SessionLoss) {
     counter!(names::ZK_SESSION_EXPIRED, "reason" => loss.label()).increment(1);
 }
 
-/// A lock was let go.
-pub fn lock_released(route: &str, has_waiters: bool) {
-    let waiters = if has_waiters { "yes" } else { "no" };
-    let labels = [("route", route.to_owned()), ("waiters", waiters.to_owned())];
-    counter!(names::ZK_LOCK_RELEASES, &labels).increment(1);
+/// A lock of ours was let go. Who waits for it on another gateway is not known without a request.
+pub fn lock_released(route: &str) {
+    counter!(names::ZK_LOCK_RELEASES, "route" => route.to_owned(), "waiters" => "no").increment(1);
+}
+
+/// A lock was let go, and a request of ours was the next in its queue.
+pub fn lock_inherited(route: &str) {
+    counter!(names::ZK_LOCK_RELEASES, "route" => route.to_owned(), "waiters" => "yes").increment(1);
 }
 
 /// So many lock nodes were seen under one key.

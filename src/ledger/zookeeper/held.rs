@@ -14,7 +14,7 @@ use super::{
     core::Core,
     fault::{Fault, Refusal},
     lock::Lock,
-    paths::{self, KeyPaths},
+    paths::KeyPaths,
     sessions::jitter,
     stored::Found,
     undo,
@@ -123,7 +123,10 @@ impl HeldKey {
             }
             let (operation, ops) = self.transaction(change, with_container);
             match self.lock.session().transact(operation, ops).await {
-                Ok(results) => return Ok(self.ended(change, &results)),
+                Ok(results) => {
+                    ensemble::lock_released(&self.intent.origin.route);
+                    return Ok(self.ended(change, &results));
+                }
                 // Our lock is gone: by our own transaction, if a reply was lost.
                 Err(Fault::Refused { index: 0, refusal: Refusal::NoNode }) => {
                     return self.find(change).await;
@@ -253,10 +256,6 @@ impl Held for HeldKey {
         self.lock.live.end();
         core.spawn_end(async move {
             let ended = self.carry(&change).await;
-            let is_released = ended.is_ok();
-            let (session, route) =
-                (Arc::clone(self.lock.session()), Arc::clone(&self.intent.origin.route));
-            let node = self.paths.node.clone();
             if ended.is_err() && matches!(change, Change::Free) {
                 // The caller says that nothing was sent: the key must become free all the same.
                 undo::start(&self.core, self.key, self.lock.live);
@@ -265,11 +264,6 @@ impl Held for HeldKey {
                 drop(self);
             }
             drop(done.send(ended));
-            if is_released {
-                // Other gateways' waiters are known to the servers only; nobody waits for this.
-                let left = session.client.children(&node).await;
-                ensemble::lock_released(&route, left.is_ok_and(|left| paths::is_contended(&left)));
-            }
         });
         Box::pin(async move {
             let told_in_time = async {
