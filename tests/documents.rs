@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use oncegate::gateway::problem::Code;
+use oncegate::{gateway::problem::Code, telemetry::Outcome};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -200,6 +200,56 @@ fn the_runbook_asks_for_metrics_that_exist() {
         asked += 1;
     }
     assert!(asked > 50, "{asked}");
+}
+
+/// The texts between `before` and the next `after` of each place in these files.
+fn between(paths: &[&str], before: &str, after: &str) -> BTreeSet<String> {
+    let texts = paths.iter().map(|path| read(path).replace("\\\"", "\""));
+    let found = texts.flat_map(|text| {
+        let places = text.match_indices(before).map(|(at, _)| at + before.len());
+        let ends = places.filter_map(|at| text[at..].split_once(after)).map(|(found, _)| found);
+        ends.map(str::to_owned).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+#[test]
+fn queries_name_outcomes_that_exist() {
+    let asking = [
+        "docs/runbook.md",
+        "charts/oncegate/rules/oncegate.yaml",
+        "charts/oncegate/dashboards/oncegate.json",
+    ];
+    let mut named = between(&asking, "outcome=\"", "\"");
+    let patterns = between(&asking, "outcome=~\"", "\"");
+    named.extend(patterns.iter().flat_map(|pattern| pattern.split('|')).map(str::to_owned));
+    let labels = Outcome::ALL.map(Outcome::label);
+    let is_known = |name: &String| match name.strip_suffix(".*") {
+        Some(start) => labels.iter().any(|label| label.starts_with(start)),
+        None => labels.contains(&&**name),
+    };
+    let unknown: Vec<_> = named.iter().filter(|name| !is_known(name)).collect();
+    assert!(named.len() > 15 && unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn the_runbook_searches_logs_for_messages_that_are_written() {
+    fn sources(folder: &Path, all: &mut String) {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                sources(&entry, all);
+            } else if entry.extension().is_some_and(|end| end == "rs") {
+                all.push_str(&fs::read_to_string(entry).unwrap());
+            }
+        }
+    }
+    let mut all = String::new();
+    sources(&root().join("src"), &mut all);
+    let messages = between(&["docs/runbook.md"], ".message == \"", "\"");
+    assert!(messages.len() >= 2, "{messages:?}");
+    for message in messages {
+        assert!(all.contains(&format!("\"{message}\"")), "nothing logs {message}");
+    }
 }
 
 /// The tests above see what they look for.
