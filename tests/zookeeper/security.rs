@@ -22,7 +22,10 @@ async fn what_is_stored_under_credentials_is_for_their_owners_only() {
     for wrong in ["", "auth: [ { scheme: digest, credentials: 'oncegate:of-bob' } ]"] {
         let (code, log) = deployment.plan().zookeeper(wrong).fail().await;
         assert_eq!(code, 1, "{log}");
-        assert!(log.contains(&deployment.root) && log.contains("auth"), "{log}");
+        for word in [&deployment.root, "not authorized", "ledger.zookeeper.auth"] {
+            assert!(log.contains(word), "{word}: {log}");
+        }
+        assert!(!log.contains("of-bob"), "{log}");
     }
     assert_eq!(upstream.count(), 1);
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    paths::Layout, sessions::Sessions, settings::Settings, time::ServerTime, turns::Turns,
+    paths::Layout, sessions::Sessions, settings::Settings, time::ServerTime, tls::Tls, turns::Turns,
 };
 use crate::{ledger::LedgerError, telemetry::ensemble};
 
@@ -36,11 +36,11 @@ const OF_LATE: Duration = Duration::from_mins(5);
 // === impl Core ===
 
 impl Core {
-    pub(super) fn new(settings: Settings) -> Arc<Self> {
+    pub(super) fn new(settings: Settings, tls: Option<Arc<Tls>>) -> Arc<Self> {
         let layout = Layout::new(&settings.root);
         ensemble::register(layout.root());
         Arc::new(Self {
-            sessions: Sessions::new(settings.clone(), layout.clone()),
+            sessions: Sessions::new(settings.clone(), layout.clone(), tls),
             settings,
             layout,
             turns: Turns::new(),

@@ -7,18 +7,19 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use zookeeper_client::{Acls, CreateMode, Error, SessionState};
+use zookeeper_client::{CreateMode, SessionState};
 
 use super::{
     OpenError,
     client::Client,
+    connect::connect,
     fault::{Fault, Refusal},
-    lease::Terms,
     paths::Layout,
     prepare::prepare,
     session::Session,
     settings::Settings,
     time::ServerTime,
+    tls::Tls,
 };
 use crate::{
     domain::KeyId,
@@ -28,6 +29,7 @@ use crate::{
 pub(super) struct Sessions {
     settings: Settings,
     layout: Layout,
+    pub(super) tls: Option<Arc<Tls>>,
     slots: Vec<watch::Sender<Option<Arc<Session>>>>,
     /// Bumped whenever a slot changes.
     changed: watch::Sender<u64>,
@@ -55,12 +57,13 @@ const GOODBYE: Duration = Duration::from_secs(1);
 // === impl Sessions ===
 
 impl Sessions {
-    pub(super) fn new(settings: Settings, layout: Layout) -> Arc<Self> {
+    pub(super) fn new(settings: Settings, layout: Layout, tls: Option<Arc<Tls>>) -> Arc<Self> {
         let time = Arc::new(ServerTime::new(settings.clock.clone()));
         let slots = (0..settings.sessions.max(1)).map(|_| watch::Sender::new(None)).collect();
         Arc::new(Self {
             settings,
             layout,
+            tls,
             slots,
             changed: watch::Sender::new(0),
             trouble: watch::Sender::new(None),
@@ -196,23 +199,8 @@ impl Sessions {
     async fn open(&self, slot: usize) -> Result<Arc<Session>, OpenError> {
         let settings = &self.settings;
         let asked = settings.clock.boot();
-        let mut connector = zookeeper_client::Client::connector()
-            .with_session_timeout(settings.session_timeout)
-            .with_fail_eagerly();
-        for auth in &settings.auth {
-            connector = connector.with_auth(&auth.scheme, auth.credentials.expose());
-        }
-        let servers = settings.servers.join(",");
-        let library = match connector.connect(&servers).await {
-            Ok(library) => library,
-            Err(Error::AuthFailed) => return Err(OpenError::Auth),
-            Err(source) => return Err(OpenError::Connect { servers, source }),
-        };
+        let (library, terms) = connect(settings, &settings.servers, self.tls.as_deref()).await?;
         let id = library.session_id().0;
-        let terms = Terms { timeout: library.session_timeout(), tick: settings.tick_time };
-        if terms.shortest_lease().is_zero() {
-            return Err(OpenError::NoLease { negotiated: terms.timeout, tick: terms.tick });
-        }
         if terms.timeout != settings.session_timeout {
             tracing::warn!(
                 asked = ?settings.session_timeout,
@@ -220,8 +208,7 @@ impl Sessions {
                 "the servers gave another session timeout than ledger.zookeeper.session_timeout"
             );
         }
-        let acls = if settings.auth.is_empty() { Acls::anyone_all() } else { Acls::creator_all() };
-        let client = Client::new(library, acls, self.metrics.clone());
+        let client = Client::new(library, settings.acls(), self.metrics.clone());
         prepare(&client, &self.layout).await?;
         let path = self.layout.heartbeat(&settings.gateway, id);
         let created =

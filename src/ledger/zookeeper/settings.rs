@@ -2,6 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use zookeeper_client::Acls;
+
+use super::tls::TlsFiles;
 use crate::domain::{Clock, Secret};
 
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub struct Settings {
     pub sessions: usize,
     /// All are presented; with any, every node is closed to everyone else.
     pub auth: Vec<Auth>,
+    /// Without it, whatever is said to the servers can be read on the way.
+    pub tls: Option<TlsFiles>,
     /// How long a `begin` waits for a usable session, and an end until it is called not stored.
     pub timeout: Duration,
     /// This process, with its random suffix.
@@ -42,6 +47,15 @@ pub struct Sweep {
     pub interval: Duration,
     /// Keys looked at in a second, at most.
     pub rate: u32,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// What every node is made with.
+    pub(super) fn acls(&self) -> Acls<'static> {
+        if self.auth.is_empty() { Acls::anyone_all() } else { Acls::creator_all() }
+    }
 }
 
 // === impl Sweep ===
