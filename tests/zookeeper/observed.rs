@@ -150,3 +150,21 @@ async fn locks_waiters_and_servers_are_counted_as_the_runbook_names_them() {
         assert!(count >= 1.0, "{operation}: {count}");
     }
 }
+
+#[tokio::test]
+async fn what_is_stored_is_told_by_the_gateway_that_sweeps_and_by_no_other() {
+    let upstream = Upstream::start();
+    let deployment = Deployment::to(upstream.address).await;
+    let link = Link::to(&deployment.ensemble).await;
+    let sweeps = deployment.gateway_via(&link).await;
+    let other = deployment.gateway().await;
+    assert_eq!(other.ask(&post("k")).await.status, 201);
+    let (name, completed) = ("oncegate_keys_stored", [("state", "completed")]);
+    sweeps.metric_is(name, &completed, 1.0).await;
+    assert!(other.metric(name, &completed).await < 1.0);
+
+    link.stall();
+
+    sweeps.metric_is(name, &completed, 0.0).await;
+    other.metric_is(name, &completed, 1.0).await;
+}
