@@ -19,6 +19,7 @@ pub(super) fn start(core: &Arc<Core>, runtime: &tokio::runtime::Handle) {
             let servers = look(&core).await;
             let serving = servers.iter().filter(|server| server.serves()).count();
             ensemble::ensemble(number(serving), number(servers.len()));
+            core.forget();
             tokio::select! {
                 () = sleep(INTERVAL) => {}
                 () = core.closing.cancelled() => return,
