@@ -9,8 +9,8 @@
 # bare-1, gateway-1          one in flight; the bare client looks for the record first, too
 # direct-1                   the upstream alone, over one connection
 #
-# Each figure is the median of its rounds; a round goes through all cases. Every case has an
-# ensemble of its own, so that no case pays for the nodes of another.
+# Each figure is the median of its rounds; a round goes through all cases. Every case begins with a
+# second that does not count.
 #
 # ROUNDS=3 DURATION=5 IN_FLIGHT=64
 # ONCEGATE=FILE BARE=FILE   the programs; without them the release builds are made
@@ -126,20 +126,18 @@ through() {
 
 run() {
     local case=$1 nonce=$run-$2-$1
-    tests/ensemble.sh start
-    ledger="{ kind: zookeeper, zookeeper: { servers: [$(tests/ensemble.sh servers)] } }"
     case $case in
         direct-1) load "$upstream" "$duration" 1 post "$nonce" >"$dir/figures" ;;
         bare | bare-1)
             local arguments=("$in_flight" "$duration")
             [ "$case" = bare ] || arguments=(1 "$duration" read)
-            "$bare" "$(tests/ensemble.sh servers)" "${arguments[@]}" >"$dir/figures" ;;
+            "$bare" "$servers" "$in_flight" 1 >/dev/null
+            "$bare" "$servers" "${arguments[@]}" >"$dir/figures" ;;
         gateway) through 1 "$in_flight" ;;
         gateways) through 3 "$in_flight" ;;
         gateway-1) through 1 1 ;;
         *) fail "no case $case; there are ${all[*]}" ;;
     esac
-    tests/ensemble.sh destroy
     awk -v OFS='\t' -v case="$case" '{ print case, $2 * 1e6 / $3, $5, $6 }' "$dir/figures" |
         tee -a "$dir/all" | awk '{ printf "  %s: %.0f/s, p50 %d µs\n", $1, $2, $3 }' >&2
 }
@@ -159,7 +157,9 @@ fi
 dir=$(mktemp -d "${TMPDIR:-/tmp}/oncegate-ensemble.XXXXXX")
 export ONCEGATE_ZK_DIR=$dir/servers
 run=$(date +%s)-$$
-ledger=''
+tests/ensemble.sh start
+servers=$(tests/ensemble.sh servers)
+ledger="{ kind: zookeeper, zookeeper: { servers: [$servers] } }"
 nginx -e stderr -c "$(filled 18080 upstream.conf)" 2>"$dir/log" &
 upstream_pid=$!
 await "$upstream_pid" "$upstream"

@@ -24,7 +24,8 @@ pub(super) struct Core {
     pub(super) closing: CancellationToken,
     /// The ends that were asked for, and the clearing up of attempts that came to nothing.
     pub(super) ends: TaskTracker,
-    /// Attempts run here: never on the sessions' own threads.
+    /// The sessions' own: what an attempt says to its session then needs no other thread, and it
+    /// never computes for long. Requests of clients are served elsewhere.
     runtime: tokio::runtime::Handle,
     /// By route, the most lock nodes that were seen under one key of late, and when.
     most_locks: Mutex<HashMap<Arc<str>, (usize, Instant)>>,
@@ -36,7 +37,11 @@ const OF_LATE: Duration = Duration::from_mins(5);
 // === impl Core ===
 
 impl Core {
-    pub(super) fn new(settings: Settings, tls: Option<Arc<Tls>>) -> Arc<Self> {
+    pub(super) fn new(
+        settings: Settings,
+        tls: Option<Arc<Tls>>,
+        runtime: tokio::runtime::Handle,
+    ) -> Arc<Self> {
         let layout = Layout::new(&settings.root);
         ensemble::register(layout.root());
         Arc::new(Self {
@@ -46,7 +51,7 @@ impl Core {
             turns: Turns::new(),
             closing: CancellationToken::new(),
             ends: TaskTracker::new(),
-            runtime: tokio::runtime::Handle::current(),
+            runtime,
             most_locks: Mutex::default(),
         })
     }

@@ -59,7 +59,7 @@ use crate::domain::{KeyId, Record};
 #[derive(Debug)]
 pub struct ZooKeeper {
     core: Arc<Core>,
-    /// Sessions have threads of their own: a busy gateway must not starve their heartbeats.
+    /// Sessions have a thread of their own: a busy gateway must not starve their heartbeats.
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -116,10 +116,6 @@ impl ZooKeeper {
     ///
     /// What no waiting mends: refused credentials, a root without permission, sessions too short
     /// for a lease, files for TLS that are of no use. Servers that refuse TLS may be mended.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime: attempts run on the one that opens the ledger.
     pub async fn open(settings: Settings) -> Result<Self, Arc<OpenError>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -130,7 +126,7 @@ impl ZooKeeper {
         let patience = settings.timeout;
         let tls = settings.tls.clone().map(Tls::load).transpose();
         let tls = tls.map_err(|mistake| Arc::new(mistake.into()))?.map(Arc::new);
-        let core = Core::new(settings, tls.clone());
+        let core = Core::new(settings, tls.clone(), runtime.handle().clone());
         if let Some(tls) = tls {
             drop(runtime.spawn(tls.follow(core.closing.clone())));
         }
