@@ -46,7 +46,7 @@ fn is_lost(answer: &Answer) {
 }
 
 /// SIGSTOP, until every thread has stopped.
-async fn pause(gateway: &Gateway) {
+pub(crate) async fn pause(gateway: &Gateway) {
     gateway.signal(Signal::STOP);
     let stopped = async {
         loop {

@@ -13,6 +13,7 @@ mod lost_replies;
 mod observed;
 mod partition;
 mod peers;
+mod queue;
 mod records;
 mod security;
 mod servers;
