@@ -7,6 +7,7 @@ mod shared;
 mod support;
 
 mod chaos;
+mod clocks;
 mod costs;
 mod crash;
 mod duplicates;
