@@ -13,6 +13,7 @@ mod crash;
 mod duplicates;
 mod lost_replies;
 mod observed;
+mod outage;
 mod partition;
 mod peers;
 mod queue;
