@@ -21,5 +21,6 @@ mod records;
 mod security;
 mod servers;
 mod session;
+mod shutdown;
 mod start;
 mod tooling;
