@@ -39,6 +39,10 @@ patience=60 # seconds, of every wait
 
 java=/usr/share/java
 classpath=${ONCEGATE_ZK_CLASSPATH:-$java/zookeeper.jar:$java/slf4j-api.jar:$java/slf4j-simple.jar:$java/metrics-core.jar:$java/snappy-java.jar:$java/servlet-api.jar}
+# For a secure client port.
+for part in buffer codec common handler resolver transport transport-native-epoll transport-native-unix-common; do
+  classpath+=:$java/netty-$part.jar
+done
 
 fail() {
   echo "ensemble: $*" >&2

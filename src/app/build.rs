@@ -85,6 +85,7 @@ pub(super) fn zookeeper(
         tick_time: ensemble.tick_time,
         sessions: ensemble.sessions,
         auth: ensemble.auth.iter().map(auth).collect(),
+        tls: ensemble.tls.clone(),
         timeout: config.ledger.timeout,
         gateway,
         clock: Clock::system(),

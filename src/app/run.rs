@@ -164,4 +164,3 @@ async fn drain(
     tracing::warn!(attempts, "drain is over: what was in flight is aborted");
     finished.await;
 }
-

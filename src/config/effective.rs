@@ -12,7 +12,10 @@ use super::{
     },
     units::Measure,
 };
-use crate::domain::{BodyMode, KeyFormat, Retention, ScopeSource, Secret};
+use crate::{
+    domain::{BodyMode, KeyFormat, Retention, ScopeSource, Secret},
+    ledger::zookeeper::TlsFiles,
+};
 
 /// Stands for each secret.
 const HIDDEN: &str = "<hidden>";
@@ -60,6 +63,7 @@ impl Config {
                         "tick_time": duration(ensemble.tick_time),
                         "sessions": ensemble.sessions,
                         "auth": schemes(&ensemble.auth),
+                        "tls": ensemble.tls.as_ref().map(tls),
                     }),
                 },
             },
@@ -204,6 +208,15 @@ fn size(bytes: u64) -> String {
 }
 
 /// Schemes only: who presents them is a secret.
+fn tls(files: &TlsFiles) -> Value {
+    let identity = files.identity.as_ref();
+    json!({
+        "ca": files.ca,
+        "certificate": identity.map(|identity| &identity.certificate),
+        "private_key": identity.map(|identity| &identity.private_key),
+    })
+}
+
 fn schemes(auth: &[super::model::ZooKeeperAuth]) -> Vec<&str> {
     auth.iter().map(|auth| auth.scheme.as_str()).collect()
 }

@@ -5,10 +5,13 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../certificates.rs"]
+mod certificates;
 mod meaning;
 mod mutations;
 mod reload;
 mod support;
+mod tls;
 
 use std::{
     collections::BTreeMap,

@@ -1,6 +1,8 @@
 //! Real gateways on a real three-server ensemble; the oracle is the upstream's execution counter.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../certificates.rs"]
+mod certificates;
 #[expect(dead_code, unused_imports, reason = "the tests of one gateway use more of this folder")]
 #[path = "../gateway/support/mod.rs"]
 mod shared;
@@ -23,4 +25,5 @@ mod servers;
 mod session;
 mod shutdown;
 mod start;
+mod tls;
 mod tooling;

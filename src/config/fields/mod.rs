@@ -129,7 +129,11 @@ const ADMIN: &[Field] = &[
 ];
 
 const LEDGER: &[Field] = &[
-    Field::mandatory("kind", Shape::OneOf(&["embedded", "zookeeper"]), "Which ledger."),
+    Field::mandatory(
+        "kind",
+        Shape::OneOf(&["embedded", "zookeeper"]),
+        "`embedded` serves one gateway process, `zookeeper` any number of them.",
+    ),
     Field::default(
         "timeout",
         "5s",
@@ -181,7 +185,25 @@ const ZOOKEEPER: &[Field] = &[
         Shape::List(&Shape::Section(ZOOKEEPER_AUTH)),
         "All are presented; with any, every node is closed to everyone else.",
     ),
-    Field::not_built("tls", "TLS to the ensemble"),
+    Field::optional(
+        "tls",
+        Shape::Section(ZOOKEEPER_TLS),
+        "TLS to the servers, at their secureClientPort.",
+    ),
+];
+
+const ZOOKEEPER_TLS: &[Field] = &[
+    Field::mandatory(
+        "ca",
+        PATH,
+        "PEM certificates that signed the servers', and revocation lists.",
+    ),
+    Field::optional(
+        "certificate",
+        PATH,
+        "PEM certificate chain that proves who this gateway is; with `private_key`.",
+    ),
+    Field::optional("private_key", PATH, "PEM key of `certificate`, not encrypted."),
 ];
 
 const ZOOKEEPER_AUTH: &[Field] = &[

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::Secret;
+use crate::{domain::Secret, ledger::zookeeper::TlsFiles};
 
 /// The ensemble, and what is asked of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct ZooKeeper {
     /// At least 1.
     pub sessions: usize,
     pub auth: Vec<ZooKeeperAuth>,
+    /// The files were read once, and were in order.
+    pub tls: Option<TlsFiles>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! Reads how an ensemble is reached, and what does not fit into one.
 
+use std::path::PathBuf;
+
 use super::value::Value;
 use crate::{
     config::model::{Config, LedgerKind, OnSessionLoss, ZooKeeper, ZooKeeperAuth},
     domain::Secret,
-    ledger::zookeeper::lease,
+    ledger::zookeeper::{TlsFiles, TlsIdentityFiles, can_be_certified, lease},
 };
 
 /// An answer is stored in one packet, and the servers take about 1 MiB.
@@ -23,6 +25,15 @@ pub(super) fn read(ledger: &Value<'_>) -> Option<ZooKeeper> {
         Some(auth) => auth.each(read_auth),
         None => Some(Vec::new()),
     };
+    let tls = block.get("tls").map(|tls| read_tls(&tls));
+    if let (Some(_), Some(servers)) = (&tls, &servers) {
+        let fields = block.get("servers")?.items();
+        let mut named = servers.iter().zip(fields);
+        if let Some((_, field)) = named.find(|(name, _)| !can_be_certified(name)) {
+            let right = "write a name or an address that a certificate can be for";
+            return field.is_not("is no server that TLS can prove", right);
+        }
+    }
     let session_timeout = block.duration("session_timeout")?;
     let tick_time = block.duration("tick_time")?;
     if lease(session_timeout, tick_time).is_zero() {
@@ -39,6 +50,10 @@ pub(super) fn read(ledger: &Value<'_>) -> Option<ZooKeeper> {
         tick_time,
         sessions: block.count("sessions")?,
         auth: auth?,
+        tls: match tls {
+            Some(tls) => Some(tls?),
+            None => None,
+        },
     })
 }
 
@@ -78,6 +93,31 @@ fn read_auth(value: &Value<'_>) -> Option<ZooKeeperAuth> {
     }
     let scheme = value.get("scheme")?.text()?.to_owned();
     Some(ZooKeeperAuth { scheme, credentials: Secret::new(text.as_bytes()) })
+}
+
+fn read_tls(tls: &Value<'_>) -> Option<TlsFiles> {
+    let path = |key| tls.get(key).and_then(|path| path.text()).map(PathBuf::from);
+    let identity = match (path("certificate"), path("private_key")) {
+        (Some(certificate), Some(private_key)) => {
+            Some(TlsIdentityFiles { certificate, private_key })
+        }
+        (None, None) => None,
+        (certificate, _) => {
+            let (there, missing) = match certificate {
+                Some(_) => ("certificate", "private_key"),
+                None => ("private_key", "certificate"),
+            };
+            let wrong = format!("`{missing}` is missing");
+            tls.named(there)?.mistake(&wrong, "write both, or neither if the servers ask for none");
+            return None;
+        }
+    };
+    let files = TlsFiles { ca: path("ca")?, identity };
+    let Err(mistakes) = files.check() else { return Some(files) };
+    for mistake in mistakes {
+        tls.get(mistake.file.field())?.is_not::<()>(&mistake.wrong, mistake.right);
+    }
+    None
 }
 
 /// An answer over the size of a packet could never be stored.

@@ -9,7 +9,7 @@ use std::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    paths::Layout, sessions::Sessions, settings::Settings, time::ServerTime, turns::Turns,
+    paths::Layout, sessions::Sessions, settings::Settings, time::ServerTime, tls::Tls, turns::Turns,
 };
 use crate::{ledger::LedgerError, telemetry::ensemble};
 
@@ -31,10 +31,10 @@ pub(super) struct Core {
 // === impl Core ===
 
 impl Core {
-    pub(super) fn new(settings: Settings) -> Arc<Self> {
+    pub(super) fn new(settings: Settings, tls: Option<Arc<Tls>>) -> Arc<Self> {
         let layout = Layout::new(&settings.root);
         Arc::new(Self {
-            sessions: Sessions::new(settings.clone(), layout.clone()),
+            sessions: Sessions::new(settings.clone(), layout.clone(), tls),
             settings,
             layout,
             turns: Turns::new(),

@@ -9,13 +9,10 @@ mod adopt;
 mod begin;
 mod census;
 mod client;
-mod contend;
 mod core;
 mod fault;
 mod held;
-mod judge;
 mod lease;
-mod list;
 mod lock;
 mod operator;
 mod paths;
@@ -29,6 +26,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod time;
+mod tls;
 mod turns;
 mod undo;
 
@@ -37,14 +35,18 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use zookeeper_client::Error;
 
-pub use self::settings::{Auth, Settings, Sweep};
 use self::{
     core::Core,
     fault::{Fault, Refusal},
     paths::Layout,
+    tls::Tls,
+};
+pub use self::{
+    settings::{Auth, Settings, Sweep},
+    tls::{TlsFile, TlsFiles, TlsIdentityFiles, TlsMistake, TlsRefusal, can_be_certified},
 };
 use super::{Begin, Begun, BoxFuture, Ledger, LedgerError};
-use crate::domain::KeyId;
+use crate::domain::{KeyId, Record};
 
 /// A ledger in an ensemble. See the [module docs](self).
 ///
@@ -62,9 +64,13 @@ pub struct ZooKeeper {
 pub enum OpenError {
     #[error(
         "no server of {servers} gives a session ({source}); are they ZooKeeper servers with a \
-         quorum, and can they be reached from here?"
+         quorum, can they be reached from here, and is ledger.zookeeper.tls there if they want it?"
     )]
     Connect { servers: String, source: Error },
+    #[error("no server gives a session: {0}")]
+    Tls(TlsRefusal),
+    #[error(transparent)]
+    TlsFiles(#[from] TlsMistake),
     #[error("the ensemble does not accept ledger.zookeeper.auth")]
     Auth,
     #[error(
@@ -101,7 +107,7 @@ impl ZooKeeper {
     /// # Errors
     ///
     /// What no waiting mends: refused credentials, a root without permission, sessions too short
-    /// for a lease.
+    /// for a lease, files for TLS that are of no use. Servers that refuse TLS may be mended.
     ///
     /// # Panics
     ///
@@ -114,7 +120,12 @@ impl ZooKeeper {
             .build()
             .map_err(|source| Arc::new(OpenError::Threads(source)))?;
         let patience = settings.timeout;
-        let core = Core::new(settings);
+        let tls = settings.tls.clone().map(Tls::load).transpose();
+        let tls = tls.map_err(|mistake| Arc::new(mistake.into()))?.map(Arc::new);
+        let core = Core::new(settings, tls.clone());
+        if let Some(tls) = tls {
+            drop(runtime.spawn(tls.follow(core.closing.clone())));
+        }
         core.sessions.start(runtime.handle());
         reconcile::start(&core, runtime.handle());
         sweep::start(&core, runtime.handle());
@@ -150,6 +161,10 @@ impl Ledger for ZooKeeper {
         Box::pin(begin::begin(&self.core, begin))
     }
 
+    fn remaining(&self, record: &Record) -> Duration {
+        record.expires_at.since(self.core.time().now())
+    }
+
     fn health(&self) -> Result<(), LedgerError> {
         self.core.health()
     }
@@ -182,9 +197,9 @@ impl OpenError {
     /// Whether waiting mends nothing.
     fn is_final(&self) -> bool {
         match self {
-            Self::Auth | Self::NoLease { .. } | Self::Threads(_) => true,
+            Self::Auth | Self::NoLease { .. } | Self::Threads(_) | Self::TlsFiles(_) => true,
             Self::Root { is_final, .. } => *is_final,
-            Self::Connect { .. } => false,
+            Self::Connect { .. } | Self::Tls(_) => false,
         }
     }
 }

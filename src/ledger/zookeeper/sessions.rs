@@ -19,6 +19,7 @@ use super::{
     session::Session,
     settings::Settings,
     time::ServerTime,
+    tls::Tls,
 };
 use crate::{
     domain::KeyId,
@@ -28,6 +29,7 @@ use crate::{
 pub(super) struct Sessions {
     settings: Settings,
     layout: Layout,
+    tls: Option<Arc<Tls>>,
     slots: Vec<watch::Sender<Option<Arc<Session>>>>,
     /// Bumped whenever a slot changes.
     changed: watch::Sender<u64>,
@@ -55,12 +57,13 @@ const GOODBYE: Duration = Duration::from_secs(1);
 // === impl Sessions ===
 
 impl Sessions {
-    pub(super) fn new(settings: Settings, layout: Layout) -> Arc<Self> {
+    pub(super) fn new(settings: Settings, layout: Layout, tls: Option<Arc<Tls>>) -> Arc<Self> {
         let time = Arc::new(ServerTime::new(settings.clock.clone()));
         let slots = (0..settings.sessions.max(1)).map(|_| watch::Sender::new(None)).collect();
         Arc::new(Self {
             settings,
             layout,
+            tls,
             slots,
             changed: watch::Sender::new(0),
             trouble: watch::Sender::new(None),
@@ -203,10 +206,14 @@ impl Sessions {
             connector = connector.with_auth(&auth.scheme, auth.credentials.expose());
         }
         let servers = settings.servers.join(",");
-        let library = match connector.connect(&servers).await {
+        let connected = match &self.tls {
+            Some(tls) => connector.with_tls(tls.options()).secure_connect(&servers).await,
+            None => connector.connect(&servers).await,
+        };
+        let library = match connected {
             Ok(library) => library,
             Err(Error::AuthFailed) => return Err(OpenError::Auth),
-            Err(source) => return Err(OpenError::Connect { servers, source }),
+            Err(source) => return Err(self.unconnected(servers, source).await),
         };
         let id = library.session_id().0;
         let terms = Terms { timeout: library.session_timeout(), tick: settings.tick_time };
@@ -239,6 +246,15 @@ impl Sessions {
         };
         let clocks = (settings.clock.clone(), Arc::clone(&self.time));
         Ok(Arc::new(Session::new((id, slot), client, (path, candidate), (terms, asked), clocks)))
+    }
+
+    async fn unconnected(&self, servers: String, source: Error) -> OpenError {
+        if let Some(tls) = &self.tls
+            && let Some(refusal) = tls.diagnose(&self.settings.servers).await
+        {
+            return OpenError::Tls(refusal);
+        }
+        OpenError::Connect { servers, source }
     }
 
     /// Until the session is lost, and until nothing of it is left.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::tls::TlsFiles;
 use crate::domain::{Clock, Secret};
 
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Settings {
     pub sessions: usize,
     /// All are presented; with any, every node is closed to everyone else.
     pub auth: Vec<Auth>,
+    /// Without it, whatever is said to the servers can be read on the way.
+    pub tls: Option<TlsFiles>,
     /// How long a `begin` waits for a usable session, and an end until it is called not stored.
     pub timeout: Duration,
     /// This process, with its random suffix.

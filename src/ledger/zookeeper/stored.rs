@@ -54,13 +54,13 @@ impl Found {
                 }
             }
         };
-        let is_expired = time.now() >= expires_at;
+        let is_expired = time.is_past(expires_at);
         Ok(Self { stored, version: stat.version, is_expired, expires_at })
     }
 
     /// Whether it is expired for so long at least.
     pub(super) fn is_expired_for(&self, grace: Duration, time: &ServerTime) -> bool {
-        time.now() >= self.expires_at.after(grace)
+        time.is_past(self.expires_at.after(grace))
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     paths::{self, KeyPaths, Layout, Sequence},
     session::Session,
     stored::Found,
+    time::MOST_DRIFT,
     undo::erase,
 };
 use crate::{
@@ -21,9 +22,6 @@ use crate::{
 
 /// After a record's retention: no cache and no lagging server shows a former life any more.
 const GRACE: Duration = Duration::from_mins(5);
-
-/// Further apart, one of the two clocks is wrong, and nothing is deleted on its word.
-const MOST_DRIFT: Duration = Duration::from_mins(5);
 
 /// Before the first pass, and between looks whether this gateway is elected.
 const LOOK: Duration = Duration::from_secs(10);

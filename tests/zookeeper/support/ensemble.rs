@@ -51,6 +51,12 @@ const SCRIPT: &str = "tests/ensemble.sh";
 /// One test at a time has servers of its own.
 static OWN: Mutex<()> = Mutex::const_new(());
 
+/// Above the ports of the shared ensemble.
+fn own_port() -> u16 {
+    let port = std::env::var("ONCEGATE_ZK_PORT").map_or(22180, |port| port.parse().unwrap());
+    port + 50
+}
+
 fn control(arguments: &[&str], environment: &[(&'static str, String)]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCRIPT);
     let environment = environment.iter().map(|(name, value)| (name, value));
@@ -87,9 +93,7 @@ impl Ensemble {
         let words = words.collect::<Vec<_>>().join(" ");
         let guard = OWN.lock().await;
         let folder = tempfile::tempdir().unwrap();
-        // Above the ports of the shared ensemble.
-        let port = std::env::var("ONCEGATE_ZK_PORT").map_or(22180, |port| port.parse().unwrap());
-        let port: u16 = port + 50;
+        let port = own_port();
         let wires = Wires::between(port + 10).await;
         let environment = vec![
             ("ONCEGATE_ZK_DIR", folder.path().to_str().unwrap().to_owned()),
@@ -102,11 +106,48 @@ impl Ensemble {
             (1..=3).map(|number| SocketAddr::from(([127, 0, 0, 1], port + number))).collect();
         let turn = Turn::Own { _folder: folder, _guard: guard };
         let ensemble = Self { turn, servers, environment };
-        let environment = ensemble.environment.clone();
-        let started = tokio::task::spawn_blocking(move || control(&["start"], &environment));
-        // The script's own patience ends it.
-        started.await.unwrap();
+        ensemble.begin().await;
         (ensemble, wires)
+    }
+
+    /// One more server, which speaks TLS at its address. It shows the key and certificate of one
+    /// file to clients whose certificates the other file has signed, both of them PEM.
+    pub(crate) async fn secure(key_store: &Path, trust_store: &Path) -> Self {
+        let guard = OWN.lock().await;
+        let folder = tempfile::tempdir().unwrap();
+        let port = own_port();
+        let secure = SocketAddr::from(([127, 0, 0, 1], port + 5));
+        let lines = format!(
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
+             secureClientPort={}\nsecureClientPortAddress=127.0.0.1\n\
+             ssl.keyStore.type=PEM\nssl.keyStore.location={}\n\
+             ssl.trustStore.type=PEM\nssl.trustStore.location={}\nssl.clientAuth=need",
+            secure.port(),
+            key_store.display(),
+            trust_store.display()
+        );
+        let environment = vec![
+            ("ONCEGATE_ZK_DIR", folder.path().to_str().unwrap().to_owned()),
+            ("ONCEGATE_ZK_PORT", port.to_string()),
+            ("ONCEGATE_ZK_SERVERS", "1".to_owned()),
+            ("ONCEGATE_ZK_CONFIG", lines),
+        ];
+        let turn = Turn::Own { _folder: folder, _guard: guard };
+        let ensemble = Self { turn, servers: vec![secure], environment };
+        ensemble.begin().await;
+        ensemble
+    }
+
+    /// Where the server of [`secure`](Self::secure) speaks plainly.
+    pub(crate) fn plain() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], own_port() + 1))
+    }
+
+    /// The script's own patience ends it.
+    async fn begin(&self) {
+        let environment = self.environment.clone();
+        let started = tokio::task::spawn_blocking(move || control(&["start"], &environment));
+        started.await.unwrap();
     }
 
     fn of(turn: Turn) -> Self {

@@ -30,6 +30,7 @@ pub(super) fn settings(root: &str) -> Settings {
         session_timeout: Duration::from_secs(8),
         tick_time: Duration::from_millis(500),
         sessions: 2,
+        tls: None,
         auth: Vec::new(),
         timeout: Duration::from_secs(10),
         gateway: format!("gateway-{}", &Uuid::new_v4().simple().to_string()[..8]).into(),

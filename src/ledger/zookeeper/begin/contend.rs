@@ -6,22 +6,24 @@ use tokio::time::sleep_until;
 use zookeeper_client::{MultiWriteResult, Stat};
 
 use super::{
-    begin::{Seeker, Step, Taken, again},
-    client::{Op, Operation},
-    fault::{Fault, Refusal},
+    Seeker, Step, Taken, again,
     judge::{Opening, Verdict, judge},
-    lock::{Asked, Lock, Place},
-    paths,
-    session::Session,
-    stored::{Found, token},
-    turns::Turn,
-    undo,
 };
 use crate::{
     domain::{AttemptId, Intent},
     ledger::{
         Begun, LedgerError,
         codec::{Stored, encode_readable_intent},
+        zookeeper::{
+            client::{Op, Operation},
+            fault::{Fault, Refusal},
+            lock::{Asked, Lock, Place},
+            paths,
+            session::Session,
+            stored::{Found, token},
+            turns::Turn,
+            undo,
+        },
     },
     telemetry::ensemble,
 };
