@@ -103,20 +103,23 @@ async fn a_leader_killed_while_upstreams_work_costs_no_request() {
     assert_eq!(upstream.count(), 1);
 }
 
+/// A new key waits for its own time, what runs waits for as long as it is leased.
 #[tokio::test]
 async fn servers_that_pause_for_less_than_the_lease_only_delay() {
     let upstream = Upstream::holding();
-    let deployment = Deployment::alone(upstream.address).await.session_timeout("12s");
+    let deployment =
+        Deployment::alone(upstream.address).await.session_timeout("12s").ledger("timeout: 4s");
     let gateway = deployment.gateway().await;
     let mut running = Client::connect(gateway.address).await;
     running.send(&post("running")).await;
     upstream.received(1).await;
     deployment.ensemble.pause(Which::All).await;
-    let mut new = Client::connect(gateway.address).await;
-    new.send(&post("new")).await;
     upstream.go();
     // The pause itself is what is tested: there is no event to wait for.
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut new = Client::connect(gateway.address).await;
+    new.send(&post("new")).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     deployment.ensemble.resume(Which::All).await;
     upstream.go();
 
