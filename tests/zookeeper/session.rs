@@ -37,6 +37,7 @@ async fn a_session_lost_before_the_first_byte_sends_nothing_and_frees_the_key() 
     assert_eq!(upstream.count(), 1);
 }
 
+// Z6
 #[tokio::test]
 async fn a_begin_in_doubt_when_its_session_is_lost_is_undone() {
     for fate in [Fate::RequestHeld, Fate::ReplyHeld] {
