@@ -46,38 +46,35 @@ async fn a_new_key_costs_one_read_and_two_transactions_and_a_duplicate_one_read(
     assert_eq!(cost(paid(&second), before_replays), [10, 0, 0, 0, 0]);
 }
 
-/// What a gateway's session and all servers had to do.
-struct Cost {
-    requests: i64,
-    transactions: i64,
-    /// Heartbeats and looks at the servers that may have come in between, at most.
-    beside: i64,
+/// The first gateway is elected to sweep, and so has requests of its own.
+async fn behind_a_sweeper(deployment: &Deployment) -> (Gateway, [Gateway; 3]) {
+    let sweeper = deployment.gateway().await;
+    let others =
+        [deployment.gateway().await, deployment.gateway().await, deployment.gateway().await];
+    (sweeper, others)
 }
+
+/// How many requests the servers had from this gateway's session.
+async fn received_from(ensemble: &Ensemble, gateway: &Gateway) -> i64 {
+    let opened = gateway.logged("session opened").await;
+    ensemble.received_from(opened["session_id"].as_str().unwrap()).await
+}
+
+/// What a gateway's session and all servers had to do, in this order.
+type Cost = (i64, i64);
 
 /// Of asking this gateway for each key in turn.
 async fn cost(ensemble: &Ensemble, gateway: &Gateway, keys: i64, is_replay: bool) -> Cost {
-    let opened = gateway.logged("session opened").await;
-    let session = opened["session_id"].as_str().unwrap();
-    let counts = async || (ensemble.received_from(session).await, ensemble.zxid().await);
+    let counts = async || (received_from(ensemble, gateway).await, ensemble.zxid().await);
     let (started, before) = (Instant::now(), counts().await);
     for number in 0..keys {
         let answer = gateway.ask(&post(&format!("k-{number}"))).await;
         assert_eq!((answer.status, answer.is_replay()), (201, is_replay), "{answer:?}");
     }
-    let after = counts().await;
-    let seconds = i64::try_from(started.elapsed().as_secs()).unwrap() + 1;
-    let cost = Cost {
-        requests: after.0 - before.0,
-        transactions: after.1 - before.1,
-        beside: 4 * seconds,
-    };
-    println!(
-        "{keys} {}: {} requests, {} transactions in {:?}",
-        if is_replay { "replays" } else { "new keys" },
-        cost.requests,
-        cost.transactions,
-        started.elapsed()
-    );
+    let (taken, after) = (started.elapsed(), counts().await);
+    let cost = (after.0 - before.0, after.1 - before.1);
+    let what = if is_replay { "replays" } else { "new keys" };
+    println!("{keys} {what}: {} requests, {} transactions in {taken:?}", cost.0, cost.1);
     cost
 }
 
@@ -86,19 +83,15 @@ async fn the_servers_count_one_read_and_two_transactions_for_a_key_and_one_read_
     const KEYS: i64 = 300;
     let upstream = Upstream::start();
     let deployment = Deployment::alone(upstream.address).await;
-    let ensemble = &deployment.ensemble;
-    // The first one is elected to sweep, and so has requests of its own.
-    let _sweeper = deployment.gateway().await;
-    let (executing, replaying) = (deployment.gateway().await, deployment.gateway().await);
+    let (_sweeper, [executing, replaying, _]) = behind_a_sweeper(&deployment).await;
 
-    let new = cost(ensemble, &executing, KEYS, false).await;
-    let replayed = cost(ensemble, &replaying, KEYS, true).await;
+    let new = cost(&deployment.ensemble, &executing, KEYS, false).await;
+    let replayed = cost(&deployment.ensemble, &replaying, KEYS, true).await;
 
-    let meant = |exact: i64, beside: i64| exact..=exact + beside;
-    assert!(meant(3 * KEYS, new.beside).contains(&new.requests), "{}", new.requests);
-    assert!(meant(2 * KEYS, new.beside).contains(&new.transactions), "{}", new.transactions);
-    assert!(meant(KEYS, replayed.beside).contains(&replayed.requests), "{}", replayed.requests);
-    assert!(replayed.transactions <= replayed.beside, "{}", replayed.transactions);
+    // Heartbeats, and the ends of sessions that earlier tests had.
+    let is_about = |cost, exact| (exact..exact + KEYS / 10).contains(&cost);
+    assert!(is_about(new.0, 3 * KEYS) && is_about(new.1, 2 * KEYS), "{new:?}");
+    assert!(is_about(replayed.0, KEYS) && is_about(replayed.1, 0), "{replayed:?}");
     assert_eq!(upstream.count(), usize::try_from(KEYS).unwrap());
 }
 
@@ -133,8 +126,7 @@ async fn a_thousand_waiters_over_three_gateways_cost_one_notification_for_each_r
         .rules("in_progress: { wait: 60s }")
         .limits("max_waiters_per_key: 1000, max_in_flight_per_scope: 5000");
     let ensemble = &deployment.ensemble;
-    let gateways =
-        [deployment.gateway().await, deployment.gateway().await, deployment.gateway().await];
+    let (_sweeper, gateways) = behind_a_sweeper(&deployment).await;
     let watches = ensemble.sum("zk_watch_count").await;
     let mut holder = Client::connect(gateways[0].address).await;
     holder.send(&post("k")).await;
@@ -152,8 +144,11 @@ async fn a_thousand_waiters_over_three_gateways_cost_one_notification_for_each_r
     assert_eq!(locks.len(), gateways.len(), "{locks:?}");
     drop(peer);
     let counts = async || {
-        let notified = ensemble.sum("zk_sum_node_deleted_watch_count").await;
-        (ensemble.sum("zk_packets_received").await, notified)
+        let mut requests = 0;
+        for gateway in &gateways {
+            requests += received_from(ensemble, gateway).await;
+        }
+        (requests, ensemble.sum("zk_sum_node_deleted_watch_count").await)
     };
     let before = counts().await;
     let started = Instant::now();
@@ -222,7 +217,7 @@ async fn thousands_of_locks_that_were_waited_for_leave_no_watch_and_no_node() {
         notified += gateway.metric("zk_watch_notifications_total", &[]).await;
     }
     println!("{cycles} keys at three gateways each: {notified} notifications");
-    let some = f64::from(u32::try_from(cycles / 10).unwrap());
+    let some = f64::from(u32::try_from(cycles / 50).unwrap());
     assert!(notified >= some, "{notified}: hardly anybody waited");
     let ensemble = &deployment.ensemble;
     ensemble.sum_is("zk_watch_count", |now| now <= before.0).await;
