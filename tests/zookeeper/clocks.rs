@@ -8,7 +8,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 
 use crate::{
     shared::{Answer, Gateway, Upstream, answer, ask, post},
-    support::{Deployment, Ensemble, Peer, WallClock},
+    support::{Deployment, Ensemble, Peer, WallClock, show},
 };
 
 /// What the answer to a new key says about its end, which must be by the machine's clock.
@@ -73,10 +73,10 @@ async fn all_that_expired_is_swept_at_a_bounded_rate_and_the_root_ends_empty() {
     const RATE: f64 = 500.0;
     let clock = WallClock::off_by("+0h");
     let (ensemble, _wires) = Ensemble::own_with("", &clock.environment()).await;
-    // A third of the keys is left unknown.
-    let upstream = Upstream::scripted(|received| match received.key().ends_with(['0', '3', '6']) {
-        true => answer("502 Bad Gateway", "", "perhaps"),
-        false => answer("201 Created", "", "receipt"),
+    // Three of ten keys are left unknown.
+    let upstream = Upstream::scripted(|received| {
+        let is_unknown = received.key().ends_with(['0', '3', '6']);
+        answer(if is_unknown { "502 Bad Gateway" } else { "201 Created" }, "", "answered")
     });
     let deployment = Deployment::on(ensemble, upstream.address)
         .rules("retention: { completed: 1h, unknown: 2h }");
@@ -108,7 +108,7 @@ async fn all_that_expired_is_swept_at_a_bounded_rate_and_the_root_ends_empty() {
 
     let taken = started.elapsed();
     let rate = f64::from(u32::try_from(KEYS).unwrap()) / taken.as_secs_f64();
-    println!("{KEYS} keys swept in {taken:?}, {rate:.0} a second");
+    show(&format!("{KEYS} keys swept in {taken:?}, {rate:.0} a second"));
     assert!(swept.to_string().contains(&format!("deleted: {KEYS}")), "{swept}");
     assert!(rate < RATE * 1.2, "{rate}");
     let left = deployment.key_nodes(&mut peer).await;

@@ -10,7 +10,7 @@ use tokio::{task::JoinSet, time::Instant};
 use crate::{
     duplicates::wait_together,
     shared::{Client, Gateway, Upstream, ask, post, soon},
-    support::{Deployment, Ensemble, Kind, Link, Peer},
+    support::{Deployment, Ensemble, Kind, Link, Peer, show},
 };
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn cost(ensemble: &Ensemble, gateway: &Gateway, keys: i64, is_replay: bool
     let (taken, after) = (started.elapsed(), counts().await);
     let cost = (after.0 - before.0, after.1 - before.1);
     let what = if is_replay { "replays" } else { "new keys" };
-    println!("{keys} {what}: {} requests, {} transactions in {taken:?}", cost.0, cost.1);
+    show(&format!("{keys} {what}: {} requests, {} transactions in {taken:?}", cost.0, cost.1));
     cost
 }
 
@@ -161,10 +161,10 @@ async fn a_thousand_waiters_over_three_gateways_cost_one_notification_for_each_r
     ensemble.sum_is("zk_watch_count", |now| now <= watches).await;
     let after = counts().await;
     let (requests, notified) = (after.0 - before.0, after.1 - before.1);
-    println!(
+    show(&format!(
         "{WAITERS} waiters answered in {taken:?}: {requests} requests, {notified} notifications for \
          the end of the holder's lock and of another that was waited for"
-    );
+    ));
     assert!(answers.iter().all(|answer| answer.status == 201 && answer.is_replay()));
     assert_eq!(upstream.count(), 1);
     assert_eq!(notified, 2, "one for each lock with a waiter behind it");
@@ -216,7 +216,7 @@ async fn thousands_of_locks_that_were_waited_for_leave_no_watch_and_no_node() {
     for gateway in &gateways {
         notified += gateway.metric("zk_watch_notifications_total", &[]).await;
     }
-    println!("{cycles} keys at three gateways each: {notified} notifications");
+    show(&format!("{cycles} keys at three gateways each: {notified} notifications"));
     let some = f64::from(u32::try_from(cycles / 50).unwrap());
     assert!(notified >= some, "{notified}: hardly anybody waited");
     let ensemble = &deployment.ensemble;

@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use crate::{
     shared::{Client, Step, Upstream, answer, post, soon},
-    support::{Deployment, Ensemble, Which, lapse},
+    support::{Deployment, Ensemble, Which, lapse, show},
 };
 
 /// How long there is no server.
-const OUTAGE: Duration = Duration::from_secs(60);
+const OUTAGE: Duration = Duration::from_mins(1);
 
 /// A new key is refused when `ledger.timeout` is over, and no later than this.
 const REFUSED: Duration = Duration::from_secs(3);
@@ -43,7 +43,7 @@ async fn for_a_minute_without_servers_nothing_is_sent_and_then_all_is_as_before(
     assert_eq!(answer.json()["outcome"], "unknown");
     upstream.aborted(1).await;
     let late = answered.saturating_duration_since(lapsed);
-    println!("lease over {:?} after the servers, answered {late:?} later", lapsed - killed);
+    show(&format!("lease over {:?} after the servers, answered {late:?} later", lapsed - killed));
     assert!(late < PROMPTLY, "{late:?}");
 
     let mut refused = 0;
@@ -63,7 +63,10 @@ async fn for_a_minute_without_servers_nothing_is_sent_and_then_all_is_as_before(
         let ready = async { while gateway.ask_admin("/readyz").await.status != 200 {} };
         soon("a usable session", ready).await;
     }
-    println!("{refused} refused; a usable session {:?} after the servers", restarted.elapsed());
+    show(&format!(
+        "{refused} refused; a usable session {:?} after the servers",
+        restarted.elapsed()
+    ));
 
     for gateway in [&gateway, &other] {
         let retry = gateway.ask(&post("running")).await;

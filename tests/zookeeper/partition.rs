@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     shared::{Answer, Client, Gateway, Step, Upstream, post},
-    support::{Deployment, Ensemble, Kind, Link, Peer, Which, Wires, lapse},
+    support::{Deployment, Ensemble, Kind, Link, Peer, Which, Wires, lapse, show},
 };
 
 /// A gateway on a follower, which holds a key, and a foreign client on the leader.
@@ -79,7 +79,7 @@ impl Cut {
             answered - cut,
             dropped - cut
         );
-        println!("{times}; margin {:?}", dropped - answered.max(aborted));
+        show(&format!("{times}; margin {:?}", dropped - answered.max(aborted)));
         assert!(aborted < dropped && answered < dropped, "{times}");
         assert!(answered < lapsed + PROMPTLY, "{times}");
         let other = self.deployment.gateway().await;

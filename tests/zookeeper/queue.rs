@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::{
     crash::pause,
     shared::{Client, Gateway, Step, Upstream, answer, post, soon},
-    support::{Deployment, Fate, Kind, Link, Peer},
+    support::{Deployment, Fate, Kind, Link, Peer, show},
 };
 
 /// The lock nodes in the order of the queue, once there are so many.
@@ -81,7 +81,7 @@ async fn a_holder_that_ends_while_the_watch_on_it_is_made_wakes_the_waiter_at_on
     assert!(second.answer().await.is_replay());
 
     let taken = let_go.elapsed();
-    println!("a waiter went on {taken:?} after its watch");
+    show(&format!("a waiter went on {taken:?} after its watch"));
     assert!(taken < std::time::Duration::from_secs(1), "{taken:?}");
     assert_eq!(upstream.count(), 1);
 }
@@ -121,7 +121,7 @@ async fn a_holder_whose_key_was_made_anew_does_not_end_its_successors_attempt() 
 
     let answer = first.answer().await;
     assert_eq!((answer.status, answer.json()["outcome"].clone()), (503, "unknown".into()));
-    assert_eq!(queue(&deployment, &mut peer, 1).await, [new.clone()]);
+    assert_eq!(queue(&deployment, &mut peer, 1).await, std::slice::from_ref(new));
     upstream.go();
     let answer = second.answer().await;
     assert_eq!((answer.status, answer.body), (201, tokens[1].to_string().into_bytes()));

@@ -12,7 +12,7 @@ use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use crate::{
     shared::{Client, Upstream, ask, post, soon},
-    support::{Deployment, Peer, Which},
+    support::{Deployment, Peer, Which, show},
 };
 
 // R30, Z11
@@ -60,7 +60,7 @@ async fn a_leader_killed_under_load_costs_no_request_and_repeats_none() {
     };
     let silence = soon("answers after the leader's end", silence);
     let (silence, ()) = tokio::join!(silence, deployment.ensemble.kill(leader));
-    println!("leader killed: nobody was answered for {silence:?}");
+    show(&format!("leader killed: nobody was answered for {silence:?}"));
     is_over.store(true, Ordering::Relaxed);
     soon("the workers", workers.join_all()).await;
 

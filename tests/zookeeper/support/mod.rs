@@ -18,6 +18,12 @@ pub(crate) use self::{
     wires::Wires,
 };
 
+/// Shows a figure to whoever runs the tests with `--nocapture`.
+#[expect(clippy::print_stdout, reason = "figures are this test run's second outcome")]
+pub(crate) fn show(figure: &str) {
+    println!("{figure}");
+}
+
 /// When this gateway told that its session is lost, which it does as soon as the lease is over.
 pub(crate) async fn lapse(gateway: &crate::shared::Gateway) -> tokio::time::Instant {
     gateway.logged("session lost").await;
