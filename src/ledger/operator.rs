@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderName, StatusCode};
 
-use super::{BoxFuture, KeyState, LedgerError};
+use super::{BoxFuture, Ensemble, KeyState, LedgerError};
 use crate::domain::{
     Cause, FencingToken, Fingerprint, Intent, KeyId, Origin, Record, StoredBody, StoredResponse,
     Timestamp,
@@ -108,17 +108,6 @@ pub struct Answer {
     pub headers: Vec<HeaderName>,
     /// In bytes; `None` for a body that was too large to keep.
     pub body: Option<usize>,
-}
-
-/// The servers behind a ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ensemble {
-    /// As `ledger.kind` has it.
-    pub kind: &'static str,
-    /// Where the keys are kept, for a person.
-    pub place: String,
-    /// Why the ledger cannot be used at the moment.
-    pub trouble: Option<String>,
 }
 
 /// Why there is no page.

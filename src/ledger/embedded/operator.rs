@@ -101,7 +101,9 @@ impl Operator for Embedded {
             Durability::Fsync { path } => format!("the file {}", path.display()),
         };
         let trouble = self.core.health().err().map(|error| error.to_string());
-        Box::pin(std::future::ready(Ensemble { kind: "embedded", place, trouble }))
+        let (servers, sessions) = (Vec::new(), Vec::new());
+        let described = Ensemble { kind: "embedded", place, trouble, servers, sessions };
+        Box::pin(std::future::ready(described))
     }
 }
 

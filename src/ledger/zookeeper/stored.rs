@@ -33,7 +33,7 @@ impl Found {
     ) -> Result<Self, LedgerError> {
         let mut stored = Stored::decode(&Bytes::from(data)).map_err(|error| {
             tracing::error!(%error, zxid = stat.mzxid, "record is unreadable, its key is refused");
-            telemetry::ensemble::record_unreadable();
+            telemetry::record_unreadable();
             LedgerError::RecordUnreadable { reason: error.to_string() }
         })?;
         let written_at = time.at(stat.mtime);

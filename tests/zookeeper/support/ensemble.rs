@@ -293,7 +293,7 @@ async fn mntr(server: SocketAddr) -> HashMap<String, String> {
 }
 
 /// What a server answers to one of its four-letter words.
-async fn word(server: SocketAddr, word: &str) -> String {
+pub(crate) async fn word(server: SocketAddr, word: &str) -> String {
     let asked = async {
         let mut stream = TcpStream::connect(server).await.unwrap();
         stream.write_all(word.as_bytes()).await.unwrap();

@@ -66,8 +66,14 @@ impl Seeker<'_> {
         if let Some(observer) = &self.request.observer {
             observer.queued(&lock.for_log(true));
         }
+        let mut was_woken = false;
         loop {
-            let behind = match lock.place(self.paths).await {
+            let place = lock.place(self.paths).await;
+            if was_woken && matches!(place, Ok(Place::Lowest(_))) {
+                ensemble::lock_inherited(&self.request.origin.route);
+                was_woken = false;
+            }
+            let behind = match place {
                 Ok(Place::Lowest(children)) => match self.decide(&lock, &children).await {
                     Decided::Told(begun) => {
                         lock.leave(self.core).await;
@@ -118,7 +124,7 @@ impl Seeker<'_> {
             let waited = self.wait_behind(&lock, &behind).await;
             drop(watching);
             match waited {
-                Waited::Changed => {}
+                Waited::Changed => was_woken = true,
                 Waited::Enough => {
                     lock.leave(self.core).await;
                     return Step::Told(Ok(Begun::InProgress));

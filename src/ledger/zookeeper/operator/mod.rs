@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::decide::Turn;
 use super::{
-    ZooKeeper,
+    ZooKeeper, census,
     core::{Core, closed},
     fault::Fault,
     paths,
@@ -54,10 +54,16 @@ impl Operator for ZooKeeper {
     }
 
     fn describe(&self) -> BoxFuture<'_, Ensemble> {
-        let settings = &self.core.settings;
-        let place = format!("{} below {}", settings.servers.join(","), settings.root);
-        let trouble = self.core.health().err().map(|error| error.to_string());
-        Box::pin(std::future::ready(Ensemble { kind: "zookeeper", place, trouble }))
+        Box::pin(async {
+            let settings = &self.core.settings;
+            Ensemble {
+                kind: "zookeeper",
+                place: format!("{} below {}", settings.servers.join(","), settings.root),
+                trouble: self.core.health().err().map(|error| error.to_string()),
+                servers: census::look(&self.core).await,
+                sessions: census::sessions(&self.core),
+            }
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     task::JoinSet,
-    time::{MissedTickBehavior, interval, sleep},
+    time::{Instant, MissedTickBehavior, interval, sleep},
 };
 
 use self::look::look;
@@ -17,7 +17,7 @@ use super::{
     session::Session,
     time::MOST_DRIFT,
 };
-use crate::telemetry::{self, ensemble};
+use crate::telemetry;
 
 /// Before the first pass, and between looks whether this gateway is elected.
 const LOOK: Duration = Duration::from_secs(10);
@@ -76,20 +76,36 @@ pub(super) fn start(core: &Arc<Core>, runtime: &tokio::runtime::Handle) {
 }
 
 async fn run(core: &Arc<Core>) {
+    let (mut was_elected, mut next) = (false, Instant::now());
     loop {
         sleep(LOOK).await;
-        let candidate = core.sessions.all().into_iter().find(|session| session.candidate.is_some());
-        let Some(session) = candidate.filter(|session| session.is_leased()) else { continue };
-        let Some(node) = session.candidate.clone() else { continue };
-        match is_elected(core, &session, &node).await {
-            Ok(true) => {
-                if let Err(fault) = pass(core, &session).await {
+        let elected = elected(core).await;
+        if let Some(session) = &elected {
+            if Instant::now() >= next {
+                if let Err(fault) = pass(core, session).await {
                     tracing::warn!(%fault, "sweeping was interrupted");
                 }
-                sleep(core.settings.sweep.interval).await;
+                next = Instant::now() + core.settings.sweep.interval;
             }
-            Ok(false) => {}
-            Err(fault) => tracing::debug!(%fault, "the election of the sweeper is not known"),
+        } else if was_elected {
+            // Another one tells now: the sum over all gateways must be right.
+            telemetry::record_stored(&telemetry::Stored::default());
+            telemetry::sweep_stopped(false);
+        }
+        was_elected = elected.is_some();
+    }
+}
+
+/// The session to sweep under, if this gateway is the one to sweep.
+async fn elected(core: &Core) -> Option<Arc<Session>> {
+    let candidate = core.sessions.all().into_iter().find(|session| session.candidate.is_some());
+    let session = candidate.filter(|session| session.is_leased())?;
+    let node = session.candidate.clone()?;
+    match is_elected(core, &session, &node).await {
+        Ok(is_elected) => is_elected.then_some(session),
+        Err(fault) => {
+            tracing::debug!(%fault, "the election of the sweeper is not known");
+            None
         }
     }
 }
@@ -139,11 +155,11 @@ async fn walk(core: &Arc<Core>, session: &Arc<Session>, looks: &mut Looks) -> Re
     for number in 0..Layout::SHARDS {
         let drift = core.time().drift();
         if drift > MOST_DRIFT {
-            ensemble::sweep_stopped(true);
+            telemetry::sweep_stopped(true);
             tracing::error!(?drift, "wall clock left the servers' time, sweeping stopped");
             return Ok(false);
         }
-        ensemble::sweep_stopped(false);
+        telemetry::sweep_stopped(false);
         let shard = core.layout.shard(number);
         let keys = match session.client.children(&shard).await {
             Ok(keys) => keys,
