@@ -136,8 +136,6 @@ configure() {
   echo "$server" >"$dir/$server/data/myid"
   {
     echo "tickTime=$tick"
-    # Sessions long enough to outlast a pause that must cost nothing.
-    echo "maxSessionTimeout=$((24 * tick))"
     # In ticks: a peer may be silent this long. Longer than a pause that must cost no election.
     echo "initLimit=40"
     echo "syncLimit=20"

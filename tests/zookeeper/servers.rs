@@ -12,7 +12,7 @@ use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use crate::{
     shared::{Client, Upstream, ask, post, soon},
-    support::{Deployment, Peer, Which, show},
+    support::{Deployment, Ensemble, Peer, Which, show},
 };
 
 // R30, Z11
@@ -107,8 +107,9 @@ async fn a_leader_killed_while_upstreams_work_costs_no_request() {
 #[tokio::test]
 async fn servers_that_pause_for_less_than_the_lease_only_delay() {
     let upstream = Upstream::holding();
+    let (ensemble, _wires) = Ensemble::own_with("maxSessionTimeout=12000", &[]).await;
     let deployment =
-        Deployment::alone(upstream.address).await.session_timeout("12s").ledger("timeout: 4s");
+        Deployment::on(ensemble, upstream.address).session_timeout("12s").ledger("timeout: 4s");
     let gateway = deployment.gateway().await;
     let mut running = Client::connect(gateway.address).await;
     running.send(&post("running")).await;

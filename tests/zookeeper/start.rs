@@ -77,12 +77,12 @@ async fn one_server_that_can_be_reached_is_enough() {
 #[tokio::test]
 async fn a_session_timeout_that_the_servers_change_is_told() {
     let upstream = Upstream::start();
-    // The servers allow 24 ticks of half a second.
+    // The servers allow twenty ticks of half a second.
     let deployment = Deployment::to(upstream.address).await.session_timeout("30s");
     let gateway = deployment.gateway().await;
     gateway
         .logged_where("an event about the timeout", |event| {
-            event["level"] == "WARN" && event.to_string().contains("12s")
+            event["level"] == "WARN" && event.to_string().contains("10s")
         })
         .await;
     assert_eq!(gateway.ask(&post("k")).await.status, 201);
