@@ -25,6 +25,7 @@
 #   ONCEGATE_ZK_HEAP       of each server                      (128m)
 #   ONCEGATE_ZK_CLASSPATH  other server jars than Debian's     (see zookeeper-3.9.sh)
 #   ONCEGATE_ZK_CONFIG     more lines of every zoo.cfg
+#   ONCEGATE_ZK_ENV        "NAME=VALUE ...": more in the environment of every server
 #   ONCEGATE_ZK_VIA        "I:J=PORT ...": server I reaches server J's quorum port through PORT,
 #                          where a test can put a proxy
 set -euo pipefail
@@ -48,12 +49,13 @@ fail() {
   exit 1
 }
 
-# A Debian package each: the servers, and a client that nobody here wrote.
+# A Debian package each: the servers, a client that nobody here wrote, and wrong wall clocks.
 install_packages() {
   local missing=()
   [[ -e $java/zookeeper.jar ]] || missing+=(zookeeper)
   [[ -e $java/slf4j-simple.jar ]] || missing+=(libslf4j-java)
   [[ -e /usr/lib/python3/dist-packages/kazoo ]] || missing+=(python3-kazoo)
+  [[ -e /usr/bin/faketime ]] || missing+=(faketime)
   ((${#missing[@]} == 0)) && return
   ((EUID == 0)) || fail "install these packages first, or run as root: ${missing[*]}"
   {
@@ -156,7 +158,8 @@ start_server() {
   [[ -f $dir/$server/zoo.cfg ]] || fail "server $server was never started"
   (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null &&
     fail "port $port is in use; set ONCEGATE_ZK_PORT to another base"
-  setsid java -Xmx"$heap" -Xms"$heap" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+  # shellcheck disable=SC2086 # each word is a variable
+  setsid env ${ONCEGATE_ZK_ENV:-} java -Xmx"$heap" -Xms"$heap" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
     -Dzookeeper.jmx.log4j.disable=true \
     -Dorg.slf4j.simpleLogger.showDateTime=true \
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS" \

@@ -277,11 +277,12 @@ async fn a_connection_that_breaks_after_bytes_were_sent() {
 // R5, R13, R14
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_in_time() {
-    let upstream = Upstream::holding();
+    let upstream = Upstream::always(vec![Step::UntilAborted]);
     let config = Config::to(upstream.address).upstream("request_timeout: 50ms");
     let (gateway, _home) = Gateway::start(&config).await;
     let keyed = gateway.ask(&post("k")).await;
     row(504, "upstream-timeout", "unknown", true).is_told_by(&keyed);
+    upstream.aborted(1).await;
     let retry = gateway.ask(&post("k")).await;
     row(409, "outcome-unknown", "unknown", false).is_told_by(&retry);
     assert_eq!(upstream.count(), 1);

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::{
-    shared::{Answer, Client, Gateway, Step, Upstream, answer, post, soon},
+    shared::{Answer, Client, Gateway, Request, Step, Upstream, answer, ask, post, soon},
     support::{Deployment, Fate, Kind, Link, Peer},
 };
 
@@ -46,7 +46,7 @@ fn is_lost(answer: &Answer) {
 }
 
 /// SIGSTOP, until every thread has stopped.
-async fn pause(gateway: &Gateway) {
+pub(crate) async fn pause(gateway: &Gateway) {
     gateway.signal(Signal::STOP);
     let stopped = async {
         loop {
@@ -209,7 +209,12 @@ async fn a_takeover_whose_upstream_refuses_does_not_free_what_may_have_run() {
     assert_eq!(upstream.count(), 1);
     let mut peer = Peer::of(&deployment.ensemble);
     assert_eq!(deployment.locks(&mut peer).await, <[String; 0]>::default());
-    assert!(peer.get(&deployment.record("k")).await.is_ok(), "the intent stays");
+    let path = deployment.path("k");
+    let told = Request::new("GET", &format!("/api/v1/keys/{}", path.rsplit_once('/').unwrap().1))
+        .without("Host")
+        .header("Host", "127.0.0.1");
+    let told = ask(other.admin, &told).await;
+    assert_eq!(told.json()["state"], "unknown", "{told:?}");
 }
 
 // R31, Z5

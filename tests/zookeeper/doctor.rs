@@ -322,7 +322,8 @@ async fn servers_too_old_for_the_protocol_are_told() {
 #[tokio::test]
 async fn a_server_that_is_read_only_is_of_no_use_and_told() {
     let upstream = Upstream::start();
-    let (ensemble, _wires) = Ensemble::own_with("-Dreadonlymode.enabled=true").await;
+    let readonly = ("JAVA_TOOL_OPTIONS", "-Dreadonlymode.enabled=true".to_owned());
+    let (ensemble, _wires) = Ensemble::own_with("", &[readonly]).await;
     for number in [2, 3] {
         ensemble.kill(Which::Number(number)).await;
     }

@@ -4,11 +4,11 @@ use tokio::task::JoinSet;
 
 use crate::{
     shared::{Client, Gateway, Upstream, ask, post, soon},
-    support::{Deployment, Kind, Link, Peer, hang_up},
+    support::{Deployment, Peer, hang_up},
 };
 
 /// Until so many requests wait in these gateways.
-async fn wait_together(gateways: &[Gateway], count: u32) {
+pub(crate) async fn wait_together(gateways: &[Gateway], count: u32) {
     let waiting = async {
         loop {
             let mut waiters = 0.0;
@@ -87,76 +87,4 @@ async fn another_request_under_the_key_is_refused_by_every_gateway_in_every_stat
         assert_eq!((completed.status, completed.code()), (422, "key-reused".into()));
     }
     assert_eq!(upstream.count(), 1);
-}
-
-#[tokio::test]
-async fn a_new_key_costs_one_read_and_two_transactions_and_a_duplicate_one_read() {
-    let upstream = Upstream::start();
-    let deployment = Deployment::to(upstream.address).await;
-    let (first, second) =
-        (Link::to(&deployment.ensemble).await, Link::to(&deployment.ensemble).await);
-    let executing = deployment.gateway_via(&first).await;
-    let replaying = deployment.gateway_via(&second).await;
-    // What a first request pays is no measure.
-    executing.ask(&post("warm")).await;
-    replaying.ask(&post("warm")).await;
-    let paid = |link: &Link| {
-        [Kind::Read, Kind::Begin, Kind::Commit, Kind::BeginUnderLock, Kind::Contend]
-            .map(|kind| link.passed(kind))
-    };
-    let (before, before_replays) = (paid(&first), paid(&second));
-
-    for number in 0..10 {
-        assert_eq!(executing.ask(&post(&format!("k-{number}"))).await.status, 201);
-    }
-    for number in 0..10 {
-        assert!(replaying.ask(&post(&format!("k-{number}"))).await.is_replay());
-    }
-
-    let cost = |now: [usize; 5], before: [usize; 5]| {
-        let mut cost = now;
-        cost.iter_mut().zip(before).for_each(|(now, before)| *now -= before);
-        cost
-    };
-    assert_eq!(cost(paid(&first), before), [10, 10, 10, 0, 0]);
-    assert_eq!(cost(paid(&second), before_replays), [10, 0, 0, 0, 0]);
-}
-
-// Z13
-#[tokio::test]
-async fn a_thousand_waiters_over_three_gateways_cost_the_servers_a_handful_of_requests() {
-    const WAITERS: usize = 1000;
-    let upstream = Upstream::holding();
-    let deployment = Deployment::alone(upstream.address)
-        .await
-        .rules("in_progress: { wait: 60s }")
-        .limits("max_waiters_per_key: 1000, max_in_flight_per_scope: 5000");
-    let gateways =
-        [deployment.gateway().await, deployment.gateway().await, deployment.gateway().await];
-    let watches = deployment.ensemble.sum("zk_watch_count").await;
-    let mut holder = Client::connect(gateways[0].address).await;
-    holder.send(&post("k")).await;
-    upstream.received(1).await;
-    let mut waiters = JoinSet::new();
-    for number in 0..WAITERS {
-        let address = gateways[number % 3].address;
-        waiters.spawn(async move { ask(address, &post("k")).await });
-    }
-    wait_together(&gateways, u32::try_from(WAITERS).unwrap() - 2).await;
-    let mut peer = Peer::of(&deployment.ensemble);
-    let locks = deployment.locks(&mut peer).await;
-    assert!(locks.len() <= gateways.len(), "one contender for each gateway: {locks:?}");
-    drop(peer);
-    let before = deployment.ensemble.sum("zk_packets_received").await;
-    upstream.go();
-    assert_eq!(holder.answer().await.status, 201);
-
-    let answers = soon("all answers", waiters.join_all()).await;
-
-    let cost = deployment.ensemble.sum("zk_packets_received").await - before;
-    assert!(answers.iter().all(|answer| answer.status == 201 && answer.is_replay()));
-    assert_eq!(upstream.count(), 1);
-    // One commit; a look and a deletion for each other gateway; heartbeats and pings.
-    assert!(cost < 100, "{cost} requests for one release");
-    deployment.ensemble.sum_is("zk_watch_count", |now| now <= watches).await;
 }

@@ -1,15 +1,18 @@
 //! Servers that die or pause under the gateways.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use crate::{
     shared::{Client, Upstream, ask, post, soon},
-    support::{Deployment, Peer, Which},
+    support::{Deployment, Ensemble, Peer, Which, show},
 };
 
 // R30, Z11
@@ -43,9 +46,21 @@ async fn a_leader_killed_under_load_costs_no_request_and_repeats_none() {
     };
     reaches(200).await;
     let leader = deployment.ensemble.leader().await;
-    deployment.ensemble.kill(leader).await;
-    let at_the_kill = *answered.borrow();
-    reaches(at_the_kill + 500).await;
+    let silence = async {
+        let (mut counts, mut longest) = (answered.subscribe(), Duration::ZERO);
+        let goal = *counts.borrow_and_update() + 500;
+        let mut last = Instant::now();
+        while *counts.borrow() < goal {
+            counts.changed().await.unwrap();
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+            counts.mark_unchanged();
+        }
+        longest
+    };
+    let silence = soon("answers after the leader's end", silence);
+    let (silence, ()) = tokio::join!(silence, deployment.ensemble.kill(leader));
+    show(&format!("leader killed: nobody was answered for {silence:?}"));
     is_over.store(true, Ordering::Relaxed);
     soon("the workers", workers.join_all()).await;
 
@@ -57,43 +72,55 @@ async fn a_leader_killed_under_load_costs_no_request_and_repeats_none() {
     assert_eq!(deployment.locks(&mut peer).await, <[String; 0]>::default());
 }
 
+// R30, Z24
 #[tokio::test]
 async fn a_leader_killed_while_upstreams_work_costs_no_request() {
     let upstream = Upstream::holding();
     let deployment = Deployment::alone(upstream.address).await.rules("in_progress: { wait: 20s }");
-    let (holder, other) = (deployment.gateway().await, deployment.gateway().await);
+    let (holder, others) =
+        (deployment.gateway().await, [deployment.gateway().await, deployment.gateway().await]);
     let mut client = Client::connect(holder.address).await;
     client.send(&post("k")).await;
     upstream.received(1).await;
-    let mut waiter = Client::connect(other.address).await;
-    waiter.send(&post("k")).await;
+    let mut waiters = Vec::new();
+    for other in &others {
+        let mut waiter = Client::connect(other.address).await;
+        waiter.send(&post("k")).await;
+        waiters.push(waiter);
+    }
     let mut peer = Peer::of(&deployment.ensemble);
-    let both = async { while deployment.locks(&mut peer).await.len() < 2 {} };
-    soon("the waiter's node", both).await;
+    let all = async { while deployment.locks(&mut peer).await.len() < 3 {} };
+    soon("the waiters' nodes", all).await;
     let leader = deployment.ensemble.leader().await;
     deployment.ensemble.kill(leader).await;
     upstream.go();
 
     assert_eq!(client.answer().await.status, 201);
-    let answer = waiter.answer().await;
-    assert_eq!((answer.status, answer.is_replay()), (201, true));
+    for waiter in &mut waiters {
+        let answer = waiter.answer().await;
+        assert_eq!((answer.status, answer.is_replay()), (201, true));
+    }
     assert_eq!(upstream.count(), 1);
 }
 
+/// A new key waits for its own time, what runs waits for as long as it is leased.
 #[tokio::test]
 async fn servers_that_pause_for_less_than_the_lease_only_delay() {
     let upstream = Upstream::holding();
-    let deployment = Deployment::alone(upstream.address).await.session_timeout("10s");
+    let (ensemble, _wires) = Ensemble::own_with("maxSessionTimeout=12000", &[]).await;
+    let deployment =
+        Deployment::on(ensemble, upstream.address).session_timeout("12s").ledger("timeout: 4s");
     let gateway = deployment.gateway().await;
     let mut running = Client::connect(gateway.address).await;
     running.send(&post("running")).await;
     upstream.received(1).await;
     deployment.ensemble.pause(Which::All).await;
-    let mut new = Client::connect(gateway.address).await;
-    new.send(&post("new")).await;
     upstream.go();
     // The pause itself is what is tested: there is no event to wait for.
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut new = Client::connect(gateway.address).await;
+    new.send(&post("new")).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     deployment.ensemble.resume(Which::All).await;
     upstream.go();
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::oneshot,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{sleep, timeout},
 };
 use zookeeper_client::{MultiWriteResult, Stat};
 
@@ -249,7 +249,6 @@ impl HeldKey {
 impl Held for HeldKey {
     fn end(mut self: Box<Self>, end: End) -> BoxFuture<'static, Result<Ended, EndError>> {
         let core = Arc::clone(&self.core);
-        let deadline = Instant::now() + core.settings.timeout;
         let lost = self.lock.live.lost();
         let change = self.change(end);
         let (done, mut told) = oneshot::channel();
@@ -266,21 +265,15 @@ impl Held for HeldKey {
             drop(done.send(ended));
         });
         Box::pin(async move {
-            let told_in_time = async {
-                tokio::select! {
-                    biased;
-                    told = &mut told => return Some(told),
-                    () = lost => {}
-                }
-                timeout(GRACE, &mut told).await.ok()
+            let told = tokio::select! {
+                biased;
+                told = &mut told => Some(told),
+                () = lost => timeout(GRACE, &mut told).await.ok(),
             };
-            match timeout_at(deadline, told_in_time).await {
-                Ok(Some(Ok(ended))) => ended,
-                Ok(Some(Err(_dropped))) => Err(EndError::LockLost),
-                Ok(None) => Err(EndError::NotStored { reason: "the session was lost".into() }),
-                Err(_elapsed) => {
-                    Err(EndError::NotStored { reason: "the ensemble did not reply".into() })
-                }
+            match told {
+                Some(Ok(ended)) => ended,
+                Some(Err(_dropped)) => Err(EndError::LockLost),
+                None => Err(EndError::NotStored { reason: "the session was lost".into() }),
             }
         })
     }

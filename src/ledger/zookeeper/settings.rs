@@ -23,7 +23,7 @@ pub struct Settings {
     pub auth: Vec<Auth>,
     /// Without it, whatever is said to the servers can be read on the way.
     pub tls: Option<TlsFiles>,
-    /// How long a `begin` waits for a usable session, and an end until it is called not stored.
+    /// How long a `begin` waits for a usable session. An end waits as long as its lease runs.
     pub timeout: Duration,
     /// This process, with its random suffix.
     pub gateway: Arc<str>,

@@ -90,8 +90,17 @@ impl Home {
 
     /// With a file of these words.
     pub(crate) async fn start_with(&self, text: &str) -> Gateway {
+        self.start_under(text, &[]).await
+    }
+
+    /// The same with more in its environment.
+    pub(crate) async fn start_under(
+        &self,
+        text: &str,
+        environment: &[(&'static str, String)],
+    ) -> Gateway {
         std::fs::write(self.file(), text).unwrap();
-        let mut gateway = self.spawn();
+        let mut gateway = self.spawn(environment);
         let started = gateway.logged("gateway started").await;
         let address = |field: &str| started[field].as_str().unwrap().parse().unwrap();
         (gateway.address, gateway.admin) = (address("address"), address("admin"));
@@ -106,17 +115,18 @@ impl Home {
     /// The same with a file of these words.
     pub(crate) async fn fail_with(&self, text: &str) -> (i32, String) {
         std::fs::write(self.file(), text).unwrap();
-        let gateway = self.spawn();
+        let gateway = self.spawn(&[]);
         let log = gateway.log.clone();
         let code = gateway.exit_code().await;
         (code, log.text())
     }
 
-    fn spawn(&self) -> Gateway {
+    fn spawn(&self, environment: &[(&'static str, String)]) -> Gateway {
         // A full disk is played by a limit on the size of files, whose signal must not kill.
         let mut child = Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", BINARY, "serve", "--config"])
             .arg(self.file())
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -34,6 +34,8 @@ pub(crate) enum Step {
     Write(Vec<u8>),
     /// Until [`Upstream::go`].
     Wait,
+    /// Until the other side ends the connection, which [`Upstream::aborted`] waits for.
+    UntilAborted,
     /// Ends the connection.
     Close,
     /// Ends it, and tells [`Upstream::closed`] once the other side's kernel knows.
@@ -49,6 +51,7 @@ struct Shared {
     count: watch::Sender<usize>,
     connections: watch::Sender<usize>,
     closed: watch::Sender<usize>,
+    aborted: watch::Sender<usize>,
     behaviour: Mutex<Behaviour>,
     gate: Semaphore,
 }
@@ -138,6 +141,7 @@ impl Upstream {
             count: watch::Sender::new(0),
             connections: watch::Sender::new(0),
             closed: watch::Sender::new(0),
+            aborted: watch::Sender::new(0),
             behaviour: Mutex::new(Box::new(receipt)),
             gate: Semaphore::new(0),
         });
@@ -185,6 +189,13 @@ impl Upstream {
         drop(soon("the end of a connection", closed).await.unwrap());
     }
 
+    /// Until this many calls in all were aborted by the other side.
+    pub(crate) async fn aborted(&self, count: usize) {
+        let mut counts = self.shared.aborted.subscribe();
+        let aborted = counts.wait_for(|now| *now >= count);
+        drop(soon("the abort of a call", aborted).await.unwrap());
+    }
+
     /// Until this many requests in all have been received.
     pub(crate) async fn received(&self, count: usize) {
         let mut counts = self.shared.count.subscribe();
@@ -227,6 +238,10 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
                     }
                 }
                 Step::Wait => shared.gate.acquire().await.unwrap().forget(),
+                Step::UntilAborted => {
+                    while inbox.more().await.is_some() {}
+                    return shared.aborted.send_modify(|count| *count += 1);
+                }
                 Step::Close => return,
                 Step::CloseAndTell => {
                     inbox.stream.shutdown().await.ok();

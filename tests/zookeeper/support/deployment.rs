@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Mutex};
 use http::{HeaderMap, HeaderName};
 use oncegate::domain::{IdempotencyKey, KeyFormat, KeyId, KeyRules, Scope, ScopeRule, ScopeSource};
 
-use super::{Ensemble, Link, Node, Peer};
+use super::{Ensemble, Link, Node, Peer, WallClock};
 use crate::shared::{Gateway, Home};
 
 /// A root, and what all gateways on it are configured to.
@@ -32,6 +32,7 @@ pub(crate) struct Plan<'a> {
     servers: Vec<SocketAddr>,
     endpoint: SocketAddr,
     zookeeper: String,
+    environment: Vec<(&'static str, String)>,
 }
 
 // === impl Deployment ===
@@ -111,7 +112,8 @@ impl Deployment {
     pub(crate) fn plan(&self) -> Plan<'_> {
         let servers = self.ensemble.servers().to_vec();
         let zookeeper = self.zookeeper.clone();
-        Plan { deployment: self, servers, endpoint: self.endpoint, zookeeper }
+        let (endpoint, environment) = (self.endpoint, Vec::new());
+        Plan { deployment: self, servers, endpoint, zookeeper, environment }
     }
 
     pub(crate) async fn gateway(&self) -> Gateway {
@@ -183,9 +185,14 @@ impl Plan<'_> {
         Self { zookeeper: line.into(), ..self }
     }
 
+    /// Has this wall clock instead of the machine's.
+    pub(crate) fn under(self, clock: &WallClock) -> Self {
+        Self { environment: clock.environment(), ..self }
+    }
+
     pub(crate) async fn start(self) -> Gateway {
         let home = Home::new();
-        let gateway = home.start_with(&self.text()).await;
+        let gateway = home.start_under(&self.text(), &self.environment).await;
         self.deployment.homes.lock().unwrap().push(home);
         gateway
     }

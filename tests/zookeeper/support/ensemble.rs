@@ -79,13 +79,18 @@ impl Ensemble {
         Self::of(Turn::Alone { _guard: TURN.write().await })
     }
 
-    /// Three more servers. Server I reaches server J for their quorum through `wires[I][J]`.
+    /// Three more servers, which reach each other through the wires.
     pub(crate) async fn own() -> (Self, Wires) {
-        Self::own_with("").await
+        Self::own_with("", &[]).await
     }
 
-    /// The same with these options of the Java machine.
-    pub(crate) async fn own_with(options: &str) -> (Self, Wires) {
+    /// The same with more lines in their files and more in their environment.
+    pub(crate) async fn own_with(
+        lines: &str,
+        environment: &[(&'static str, String)],
+    ) -> (Self, Wires) {
+        let words = environment.iter().map(|(name, value)| format!("{name}={value}"));
+        let words = words.collect::<Vec<_>>().join(" ");
         let guard = OWN.lock().await;
         let folder = tempfile::tempdir().unwrap();
         let port = own_port();
@@ -94,7 +99,8 @@ impl Ensemble {
             ("ONCEGATE_ZK_DIR", folder.path().to_str().unwrap().to_owned()),
             ("ONCEGATE_ZK_PORT", port.to_string()),
             ("ONCEGATE_ZK_VIA", wires.described()),
-            ("JAVA_TOOL_OPTIONS", options.to_owned()),
+            ("ONCEGATE_ZK_CONFIG", lines.to_owned()),
+            ("ONCEGATE_ZK_ENV", words),
         ];
         let servers =
             (1..=3).map(|number| SocketAddr::from(([127, 0, 0, 1], port + number))).collect();
@@ -213,6 +219,31 @@ impl Ensemble {
             sum += counters[counter].parse::<i64>().unwrap();
         }
         sum
+    }
+
+    /// The number of the newest transaction that the servers have.
+    pub(crate) async fn zxid(&self) -> i64 {
+        let mut newest = 0;
+        for server in &self.servers {
+            let text = word(*server, "srvr").await;
+            let zxid = text.lines().find_map(|line| line.strip_prefix("Zxid: 0x")).unwrap();
+            newest = newest.max(i64::from_str_radix(zxid, 16).unwrap());
+        }
+        newest
+    }
+
+    /// How many requests the servers had from this session.
+    pub(crate) async fn received_from(&self, session: &str) -> i64 {
+        let session = format!("sid={session},");
+        let mut received = 0;
+        for server in &self.servers {
+            let text = word(*server, "cons").await;
+            for connection in text.lines().filter(|line| line.contains(&session)) {
+                let (_, rest) = connection.split_once("recved=").unwrap();
+                received += rest.split(',').next().unwrap().parse::<i64>().unwrap();
+            }
+        }
+        received
     }
 
     /// Until someone watches this node.

@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     /// A single write, among them heartbeats.
     Write,
     Read,
+    /// A read that leaves a watch.
+    Watch,
     /// Pings, watches, authentication, another transaction.
     Other,
 }
@@ -77,7 +79,10 @@ pub(crate) fn kind(packet: &Bytes) -> Kind {
             _ => Kind::Write,
         },
         code::SET_DATA | code::DELETE => Kind::Write,
-        code::EXISTS | code::GET_DATA | code::GET_CHILDREN | code::GET_CHILDREN_2 => Kind::Read,
+        code::EXISTS | code::GET_DATA | code::GET_CHILDREN | code::GET_CHILDREN_2 => {
+            skip_buffer(&mut rest);
+            if rest.get_u8() == 0 { Kind::Read } else { Kind::Watch }
+        }
         _ => Kind::Other,
     }
 }

@@ -5,6 +5,7 @@ mod ensemble;
 mod jute;
 mod link;
 mod peer;
+mod wall_clock;
 mod wires;
 
 pub(crate) use self::{
@@ -13,8 +14,21 @@ pub(crate) use self::{
     jute::Kind,
     link::{Fate, Link},
     peer::{Node, Peer},
+    wall_clock::WallClock,
     wires::Wires,
 };
+
+/// Shows a figure to whoever runs the tests with `--nocapture`.
+#[expect(clippy::print_stdout, reason = "figures are this test run's second outcome")]
+pub(crate) fn show(figure: &str) {
+    println!("{figure}");
+}
+
+/// When this gateway told that its session is lost, which it does as soon as the lease is over.
+pub(crate) async fn lapse(gateway: &crate::shared::Gateway) -> tokio::time::Instant {
+    gateway.logged("session lost").await;
+    tokio::time::Instant::now()
+}
 
 /// Ends a client's connection with a reset: a closed writing side could mean that only the request
 /// is over.

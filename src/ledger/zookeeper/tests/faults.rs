@@ -13,7 +13,7 @@ use crate::{
             operator::CALL,
             requests::{answer, begin, executing, owner, patient, request, unknown},
         },
-        zookeeper::{ZooKeeper, reconcile::reconcile, session::Session},
+        zookeeper::{ZooKeeper, lock, reconcile::reconcile, session::Session},
     },
 };
 
@@ -31,6 +31,7 @@ fn session_of(ledger: &ZooKeeper, key: u8) -> Arc<Session> {
     ledger.core.sessions.usable(&request(key).key).expect("a session")
 }
 
+// Z32
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hold_is_lost_with_its_session_and_its_key_is_unknown() {
     let (ledger, first, second) = ledgers().await;
@@ -101,6 +102,32 @@ async fn a_waiter_is_told_when_its_session_is_lost() {
     let told = timeout(SOON, waiter).await.expect("the waiter is told").unwrap();
     assert!(matches!(told, Err(LedgerError::SessionLost)), "{told:?}");
     hold.commit(answer("receipt")).await.unwrap();
+}
+
+// Z6
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_of_an_attempts_name_that_another_session_owns_is_not_the_attempts() {
+    let (ledger, _first, second) = ledgers().await;
+    let former = owner(begin(&second, request(1)).await);
+    let place = former.place().expect("a lock of an ensemble has a place");
+    let (key, _) = place.path.rsplit_once('/').expect("a path");
+    let session = session_of(&ledger, 1);
+    let live = session.enter(AttemptId::random());
+    let paths = ledger.core.layout.key(&request(1).key);
+    assert_eq!(paths.node, key);
+    let third = open(ledger.core.layout.root()).await;
+    let other = session_of(&third, 1);
+    let prefix = paths.lock_prefix(live.attempt());
+    let mode = zookeeper_client::CreateMode::EphemeralSequential;
+    other.client.create(&prefix, b"", mode).await.unwrap();
+
+    assert_eq!(lock::find(&live, &paths).await, Some(None));
+    // The same name under the attempt's own session is found.
+    let (own, _) = session.client.create(&prefix, b"", mode).await.unwrap();
+    drop(other.client.close());
+    let found = async { while lock::find(&live, &paths).await != Some(Some(own.clone())) {} };
+    timeout(SOON, found).await.expect("the node of the own session is found");
+    former.release().await.unwrap();
 }
 
 // Z35

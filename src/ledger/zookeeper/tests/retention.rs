@@ -54,3 +54,22 @@ async fn expired_keys_are_swept_after_their_grace_and_leave_no_node() {
         assert_eq!(session.client.children(&shard).await.unwrap(), Vec::<String>::new());
     }
 }
+
+// Z34
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hundreds_of_expired_keys_are_swept_in_one_pass() {
+    const KEYS: u8 = 200;
+    let ledger = open(&new_root()).await;
+    let any = std::sync::Arc::clone(&ledger) as std::sync::Arc<dyn Ledger>;
+    for key in 0..KEYS {
+        executing(&any, request(key)).await.commit(answer("receipt")).await.unwrap();
+    }
+    let_pass(&ledger, COMPLETED + Duration::from_mins(6)).await;
+
+    let started = tokio::time::Instant::now();
+    let seen = pass(&ledger).await;
+
+    println!("{KEYS} keys swept in {:?}", started.elapsed());
+    assert_eq!((seen.deleted, seen.completed), (u64::from(KEYS), 0));
+    assert_eq!(pass(&ledger).await, sweep::Pass::default());
+}

@@ -1,30 +1,29 @@
 //! Deletes what has expired: one gateway at a time, by the servers' time, at a bounded rate.
 
+mod look;
+
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
 
+use self::look::look;
 use super::{
     core::Core,
     fault::{Fault, Refusal},
-    lock::{Asked, Lock, Place},
     paths::{self, KeyPaths, Layout, Sequence},
     session::Session,
-    stored::Found,
     time::MOST_DRIFT,
-    undo::erase,
 };
-use crate::{
-    domain::AttemptId,
-    ledger::codec::Stored,
-    telemetry::{self, Stored as Counted},
-};
-
-/// After a record's retention: no cache and no lagging server shows a former life any more.
-const GRACE: Duration = Duration::from_mins(5);
+use crate::telemetry;
 
 /// Before the first pass, and between looks whether this gateway is elected.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// Keys that are looked at at once: one that expired costs five round trips, two of them writes.
+const AT_ONCE: usize = 16;
 
 /// What a pass has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +33,36 @@ pub(super) struct Pass {
     pub(super) unknown: u64,
     pub(super) bytes: u64,
     pub(super) deleted: u64,
+}
+
+/// The keys that are looked at just now, and what was seen of the others.
+#[derive(Debug, Default)]
+struct Looks {
+    tasks: JoinSet<Result<Pass, Fault>>,
+    seen: Pass,
+}
+
+// === impl Looks ===
+
+impl Looks {
+    async fn end_one(&mut self) -> Result<(), Fault> {
+        if let Some(Ok(look)) = self.tasks.join_next().await {
+            self.seen.add(look?);
+        }
+        Ok(())
+    }
+}
+
+// === impl Pass ===
+
+impl Pass {
+    fn add(&mut self, other: Self) {
+        self.in_progress += other.in_progress;
+        self.completed += other.completed;
+        self.unknown += other.unknown;
+        self.bytes += other.bytes;
+        self.deleted += other.deleted;
+    }
 }
 
 pub(super) fn start(core: &Arc<Core>, runtime: &tokio::runtime::Handle) {
@@ -46,7 +75,7 @@ pub(super) fn start(core: &Arc<Core>, runtime: &tokio::runtime::Handle) {
     }));
 }
 
-async fn run(core: &Core) {
+async fn run(core: &Arc<Core>) {
     let (mut was_elected, mut next) = (false, Instant::now());
     loop {
         sleep(LOOK).await;
@@ -60,7 +89,7 @@ async fn run(core: &Core) {
             }
         } else if was_elected {
             // Another one tells now: the sum over all gateways must be right.
-            telemetry::record_stored(&Counted::default());
+            telemetry::record_stored(&telemetry::Stored::default());
             telemetry::sweep_stopped(false);
         }
         was_elected = elected.is_some();
@@ -95,16 +124,40 @@ async fn is_elected(core: &Core, session: &Session, node: &str) -> Result<bool, 
     Ok(!others.any(|(other, _)| is_before(other)))
 }
 
-/// Looks at every key once, shard by shard.
-pub(super) async fn pass(core: &Core, session: &Arc<Session>) -> Result<Pass, Fault> {
-    let mut seen = Pass::default();
-    let pause = Duration::from_secs(1) / core.settings.sweep.rate.max(1);
+/// Looks at every key once.
+pub(super) async fn pass(core: &Arc<Core>, session: &Arc<Session>) -> Result<Pass, Fault> {
+    let mut looks = Looks::default();
+    let walked = walk(core, session, &mut looks).await;
+    // None is left half done: its lock would stay for a while.
+    let mut ended = Ok(());
+    while !looks.tasks.is_empty() {
+        ended = ended.and(looks.end_one().await);
+    }
+    let is_whole = walked?;
+    ended?;
+    let seen = looks.seen;
+    if is_whole {
+        telemetry::record_stored(&telemetry::Stored {
+            in_progress: seen.in_progress,
+            completed: seen.completed,
+            unknown: seen.unknown,
+            bytes: seen.bytes,
+        });
+        tracing::info!(?seen, "swept");
+    }
+    Ok(seen)
+}
+
+/// Shard by shard; false if it stopped before the last.
+async fn walk(core: &Arc<Core>, session: &Arc<Session>, looks: &mut Looks) -> Result<bool, Fault> {
+    let mut ticks = interval(Duration::from_secs(1) / core.settings.sweep.rate.max(1));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for number in 0..Layout::SHARDS {
         let drift = core.time().drift();
         if drift > MOST_DRIFT {
             telemetry::sweep_stopped(true);
             tracing::error!(?drift, "wall clock left the servers' time, sweeping stopped");
-            return Ok(seen);
+            return Ok(false);
         }
         telemetry::sweep_stopped(false);
         let shard = core.layout.shard(number);
@@ -114,81 +167,14 @@ pub(super) async fn pass(core: &Core, session: &Arc<Session>) -> Result<Pass, Fa
             Err(fault) => return Err(fault),
         };
         for key in keys {
+            ticks.tick().await;
+            if looks.tasks.len() == AT_ONCE {
+                looks.end_one().await?;
+            }
             let paths = KeyPaths::at(format!("{shard}/{key}"), shard.clone());
-            look(core, session, &paths, &mut seen).await?;
-            sleep(pause).await;
+            let (core, session) = (Arc::clone(core), Arc::clone(session));
+            looks.tasks.spawn(async move { look(&core, &session, &paths).await });
         }
     }
-    telemetry::record_stored(&Counted {
-        in_progress: seen.in_progress,
-        completed: seen.completed,
-        unknown: seen.unknown,
-        bytes: seen.bytes,
-    });
-    tracing::info!(?seen, "swept");
-    Ok(seen)
-}
-
-async fn look(
-    core: &Core,
-    session: &Arc<Session>,
-    paths: &KeyPaths,
-    seen: &mut Pass,
-) -> Result<(), Fault> {
-    let (data, stat) = match session.client.get(&paths.record).await {
-        Ok(found) => found,
-        Err(fault) if fault.is_refused_with(&Refusal::NoNode) => {
-            // An empty node of any kind; one with children is refused, and stays.
-            return match session.client.delete(&paths.node).await {
-                Ok(()) => {
-                    seen.deleted += 1;
-                    Ok(())
-                }
-                Err(Fault::Refused { .. }) => Ok(()),
-                Err(fault) => Err(fault),
-            };
-        }
-        Err(fault) => return Err(fault),
-    };
-    let bytes = data.len() as u64;
-    let Ok(found) = Found::read((data, stat), core.time()) else { return Ok(()) };
-    if found.is_expired_for(GRACE, core.time()) && expire(core, session, paths).await? {
-        seen.deleted += 1;
-        return Ok(());
-    }
-    seen.bytes += bytes;
-    match found.stored {
-        Stored::Completed(_) => seen.completed += 1,
-        Stored::Intent { intent, .. } => {
-            let children = session.client.children(&paths.node).await?;
-            let is_held = paths::find_own(&children, intent.attempt_id).is_some();
-            *(if is_held { &mut seen.in_progress } else { &mut seen.unknown }) += 1;
-        }
-    }
-    Ok(())
-}
-
-/// Under the key's lock: list, read and judge again.
-async fn expire(core: &Core, session: &Arc<Session>, paths: &KeyPaths) -> Result<bool, Fault> {
-    let lock = match Lock::ask(session, paths, AttemptId::random(), b"sweeper").await {
-        Asked::Placed(lock) => lock,
-        Asked::NoKey => return Ok(false),
-        Asked::Failed(fault) => return Err(fault),
-    };
-    // Someone is at work on it: not now.
-    let is_lowest = matches!(lock.place(paths).await, Ok(Place::Lowest(_)));
-    let version = if is_lowest { still_expired(core, session, paths).await } else { None };
-    if let Some(version) = version
-        && erase(session, paths, &lock, version).await
-    {
-        return Ok(true);
-    }
-    lock.leave(core).await;
-    Ok(false)
-}
-
-async fn still_expired(core: &Core, session: &Session, paths: &KeyPaths) -> Option<i32> {
-    let (data, stat) = session.client.get(&paths.record).await.ok()?;
-    let found = Found::read((data, stat), core.time()).ok()?;
-    found.is_expired_for(GRACE, core.time()).then_some(found.version)
+    Ok(true)
 }
