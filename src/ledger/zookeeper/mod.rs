@@ -11,6 +11,7 @@ mod census;
 mod client;
 mod contend;
 mod core;
+mod error;
 mod fault;
 mod held;
 mod judge;
@@ -36,15 +37,10 @@ mod undo;
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zookeeper_client::Error;
 
-use self::{
-    core::Core,
-    fault::{Fault, Refusal},
-    paths::Layout,
-    tls::Tls,
-};
+use self::{core::Core, paths::Layout, tls::Tls};
 pub use self::{
+    error::OpenError,
     settings::{Auth, Settings, Sweep},
     tls::{TlsFile, TlsFiles, TlsIdentityFiles, TlsMistake, TlsRefusal, can_be_certified},
 };
@@ -60,31 +56,6 @@ pub struct ZooKeeper {
     core: Arc<Core>,
     /// Sessions have threads of their own: a busy gateway must not starve their heartbeats.
     runtime: Option<tokio::runtime::Runtime>,
-}
-
-/// Why there is no session.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error(
-        "no server of {servers} gives a session ({source}); are they ZooKeeper servers with a \
-         quorum, can they be reached from here, and is ledger.zookeeper.tls there if they want it?"
-    )]
-    Connect { servers: String, source: Error },
-    #[error("no server gives a session: {0}")]
-    Tls(TlsRefusal),
-    #[error(transparent)]
-    TlsFiles(#[from] TlsMistake),
-    #[error("the ensemble does not accept ledger.zookeeper.auth")]
-    Auth,
-    #[error(
-        "the servers give sessions of {negotiated:?}, too short for a lease with a tick time of \
-         {tick:?}; raise ledger.zookeeper.session_timeout, or the servers' maxSessionTimeout"
-    )]
-    NoLease { negotiated: Duration, tick: Duration },
-    #[error("ledger.zookeeper.root {root} cannot be used: {reason}")]
-    Root { root: String, reason: String, is_final: bool },
-    #[error("could not start the sessions' threads")]
-    Threads(#[source] std::io::Error),
 }
 
 /// What is left of a lease just before a heartbeat is acknowledged; zero if such a session could
@@ -178,27 +149,6 @@ impl Drop for ZooKeeper {
         self.core.stop();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
-        }
-    }
-}
-
-// === impl OpenError ===
-
-impl OpenError {
-    fn root(layout: &Layout, fault: &Fault) -> Self {
-        let is_final = matches!(
-            fault.refusal(),
-            Some(Refusal::Other(Error::NoAuth | Error::InvalidAcl | Error::NotReadOnly))
-        );
-        Self::Root { root: layout.root().to_owned(), reason: fault.to_string(), is_final }
-    }
-
-    /// Whether waiting mends nothing.
-    fn is_final(&self) -> bool {
-        match self {
-            Self::Auth | Self::NoLease { .. } | Self::Threads(_) | Self::TlsFiles(_) => true,
-            Self::Root { is_final, .. } => *is_final,
-            Self::Connect { .. } | Self::Tls(_) => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod diagnosis;
 mod files;
+mod mistake;
 
 use std::{
     fmt,
@@ -16,7 +17,8 @@ use zookeeper_client::{TlsDynamicCerts, TlsOptions};
 use self::files::{Material, Pems};
 pub use self::{
     diagnosis::TlsRefusal,
-    files::{TlsFile, TlsFiles, TlsIdentityFiles, TlsMistake},
+    files::{TlsFiles, TlsIdentityFiles},
+    mistake::{TlsFile, TlsMistake},
 };
 
 /// What connections are made with at this time.
