@@ -53,6 +53,7 @@ fn rendered() -> String {
         ensemble::ensemble(2, 3);
         ensemble::record_unreadable();
         ensemble::sweep_stopped(false);
+        metrics::spans_dropped().collector.increment(1);
         drop(ensemble::LiveLock::new("charges"));
         ensemble::SessionMetrics::new(0).state(ensemble::SessionState::Connected);
         ensemble::OperationMetrics::new()
