@@ -33,6 +33,9 @@ pub struct Tracer(Option<SdkTracer>);
 #[derive(Clone, Default)]
 pub struct Trace(Option<Arc<Request>>);
 
+// Every request and every call carries one.
+const _: () = assert!(size_of::<Trace>() == size_of::<usize>());
+
 pub(super) struct Request {
     tracer: SdkTracer,
     /// Of the request's own span.
