@@ -30,7 +30,7 @@ all=(direct direct-post nginx nginx-post haproxy haproxy-post
      plain plain-post replay replays fresh durable durable-1)
 cases=("${@:-${all[@]}}")
 oncegate=18080 admin=18081 nginx=18082 haproxy=18083 upstream=18090
-memory='{ durability: memory }'
+memory='{ kind: embedded, embedded: { durability: memory } }'
 tick=$(getconf CLK_TCK)
 
 fail() { echo "compare.sh: $*" >&2; exit 1; }
@@ -129,8 +129,8 @@ run() {
         replay) mode=replay load_keys=1 ;;
         replays) mode=replay load_keys=$keys ;;
         fresh) mode=fresh ;;
-        durable) mode=fresh ledger="{ path: $dir/ledger.redb }" ;;
-        durable-1) mode=fresh ledger="{ path: $dir/ledger.redb }" load_connections=1 load_threads=1 ;;
+        durable) mode=fresh ledger="{ kind: embedded, embedded: { path: $dir/ledger.redb } }" ;;
+        durable-1) mode=fresh ledger="{ kind: embedded, embedded: { path: $dir/ledger.redb } }" load_connections=1 load_threads=1 ;;
         *) fail "no case $case; there are ${all[*]}" ;;
     esac
     start_proxy "$case" "$ledger"

@@ -1,4 +1,5 @@
-//! Holds what is written for people to what is there: the table of answers, links and anchors.
+//! Holds what is written for people to what is there: the table of answers, links and anchors, the
+//! runbook's sections.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use oncegate::gateway::problem::Code;
+use oncegate::{gateway::problem::Code, telemetry::Outcome};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -16,7 +17,7 @@ fn root() -> PathBuf {
 
 /// Everything that is written in Markdown, by its path.
 fn documents() -> BTreeMap<PathBuf, String> {
-    let folders = [root(), root().join("docs")];
+    let folders = ["", "docs", "docs/decisions"].map(|folder| root().join(folder));
     let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
     let paths = entries.map(|entry| entry.unwrap().path());
     let documents = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
@@ -127,6 +128,127 @@ fn answered_retry_after(code: Code) -> String {
     match response.headers().get("retry-after") {
         Some(seconds) => format!("{} s", seconds.to_str().unwrap()),
         None => "–".to_owned(),
+    }
+}
+
+/// The sections of the runbook below a heading of the first level, with their texts.
+fn runbook(part: &str) -> BTreeMap<String, String> {
+    let text = read("docs/runbook.md");
+    let parts = text.split("\n# ").find_map(|text| text.strip_prefix(&format!("{part}\n")));
+    let sections = parts.unwrap().split("\n## ").skip(1);
+    sections.map(|text| text.split_once('\n').unwrap()).map(owned).collect()
+}
+
+fn owned((name, text): (&str, &str)) -> (String, String) {
+    (name.to_owned(), text.to_owned())
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// What stands behind each of these keys of the alert rules.
+fn values(key: &str) -> Vec<String> {
+    let rules = read("charts/oncegate/rules/oncegate.yaml");
+    let lines = rules.lines().filter_map(|line| line.trim().strip_prefix(key));
+    lines.map(|value| value.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_runbook_has_a_section_for_each_alert_and_each_code_and_no_other() {
+    let (alerts, codes) = (runbook("Alerts"), runbook("Codes"));
+    let named = values("- alert:");
+    assert!(alerts.keys().eq(named.iter().collect::<BTreeSet<_>>()), "{:?}", alerts.keys());
+    let all: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert!(codes.keys().eq(all.iter()), "{:?}", codes.keys());
+    for (name, text) in alerts.iter().chain(&codes) {
+        for part in ["What happened.", "Money at risk.", "Look at.", "Do."] {
+            assert_eq!(text.matches(&format!("**{part}**")).count(), 1, "{name}: {part}");
+        }
+    }
+}
+
+#[test]
+fn each_alert_leads_to_its_own_section_of_the_runbook() {
+    let places = values("- alert:").into_iter().map(|alert| alert.to_lowercase());
+    let wanted: Vec<_> = places.map(|place| format!("docs/runbook.md#{place}")).collect();
+    assert_eq!(values("runbook_url:"), wanted);
+    let anchors = anchors(&read("docs/runbook.md"));
+    for url in wanted {
+        assert!(anchors.contains(url.split_once('#').unwrap().1), "{url}");
+    }
+}
+
+#[test]
+fn the_runbook_asks_for_metrics_that_exist() {
+    let names = read("src/telemetry/names.rs");
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let text = read("docs/runbook.md");
+    // The servers' own counters have such names, too.
+    let lines = text.lines().filter(|line| !line.contains("mntr"));
+    let words = lines.flat_map(|line| line.split(|c| !is_word(c)));
+    let mut asked = 0;
+    for word in
+        words.filter(|word| ["oncegate_", "zk_", "process_"].iter().any(|p| word.starts_with(p)))
+    {
+        let of_histogram = ["_bucket", "_count"].iter().find_map(|end| word.strip_suffix(end));
+        let name = of_histogram.unwrap_or(word);
+        assert!(
+            word == "zk_" || names.contains(&format!("\"{name}\"")),
+            "there is no metric {word}"
+        );
+        asked += 1;
+    }
+    assert!(asked > 50, "{asked}");
+}
+
+/// The texts between `before` and the next `after` of each place in these files.
+fn between(paths: &[&str], before: &str, after: &str) -> BTreeSet<String> {
+    let texts = paths.iter().map(|path| read(path).replace("\\\"", "\""));
+    let found = texts.flat_map(|text| {
+        let places = text.match_indices(before).map(|(at, _)| at + before.len());
+        let ends = places.filter_map(|at| text[at..].split_once(after)).map(|(found, _)| found);
+        ends.map(str::to_owned).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+#[test]
+fn queries_name_outcomes_that_exist() {
+    let asking = [
+        "docs/runbook.md",
+        "charts/oncegate/rules/oncegate.yaml",
+        "charts/oncegate/dashboards/oncegate.json",
+    ];
+    let mut named = between(&asking, "outcome=\"", "\"");
+    let patterns = between(&asking, "outcome=~\"", "\"");
+    named.extend(patterns.iter().flat_map(|pattern| pattern.split('|')).map(str::to_owned));
+    let labels = Outcome::ALL.map(Outcome::label);
+    let is_known = |name: &String| match name.strip_suffix(".*") {
+        Some(start) => labels.iter().any(|label| label.starts_with(start)),
+        None => labels.contains(&&**name),
+    };
+    let unknown: Vec<_> = named.iter().filter(|name| !is_known(name)).collect();
+    assert!(named.len() > 15 && unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn the_runbook_searches_logs_for_messages_that_are_written() {
+    fn sources(folder: &Path, all: &mut String) {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                sources(&entry, all);
+            } else if entry.extension().is_some_and(|end| end == "rs") {
+                all.push_str(&fs::read_to_string(entry).unwrap());
+            }
+        }
+    }
+    let mut all = String::new();
+    sources(&root().join("src"), &mut all);
+    let messages = between(&["docs/runbook.md"], ".message == \"", "\"");
+    assert!(messages.len() >= 2, "{messages:?}");
+    for message in messages {
+        assert!(all.contains(&format!("\"{message}\"")), "nothing logs {message}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the operator's API asks of the running gateway.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 
@@ -13,6 +13,10 @@ pub trait Directory: fmt::Debug + Send + Sync + 'static {
 
     /// Requests of this process that wait for the key.
     fn waiters(&self, key: &KeyId) -> usize;
+
+    /// How long a call of this route's upstream takes at most; of any upstream, if there is no such
+    /// route any more.
+    fn longest_call(&self, route: &str) -> Duration;
 
     /// The configuration in effect as JSON, without its secrets.
     fn config(&self) -> Arc<str>;

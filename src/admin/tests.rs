@@ -64,6 +64,10 @@ impl Directory for Nobody {
         0
     }
 
+    fn longest_call(&self, _route: &str) -> Duration {
+        Duration::from_secs(30)
+    }
+
     fn config(&self) -> Arc<str> {
         "{}".into()
     }

@@ -171,7 +171,7 @@ pub(super) fn upstreams(
     config.upstreams.iter().map(|wanted| reuse(wanted).unwrap_or_else(|| build(wanted))).collect()
 }
 
-fn upstream(upstream: &crate::config::Upstream) -> proxy::Settings {
+pub(super) fn upstream(upstream: &crate::config::Upstream) -> proxy::Settings {
     let endpoint = |endpoint: &crate::config::Endpoint| proxy::Endpoint {
         host: endpoint.host.clone(),
         port: endpoint.port,

@@ -1,6 +1,6 @@
 //! What the operator's API asks of the configuration in effect and of the requests in flight.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue};
 use tokio::sync::watch;
@@ -46,6 +46,16 @@ impl admin::Directory for Directory {
 
     fn waiters(&self, key: &KeyId) -> usize {
         self.arbiter.waiters(key)
+    }
+
+    fn longest_call(&self, route: &str) -> Duration {
+        let config = self.config.borrow();
+        let upstreams = &config.upstreams;
+        let route = config.routes.iter().find(|known| known.name == route);
+        match route.and_then(|route| upstreams.get(route.upstream)) {
+            Some(upstream) => upstream.request_timeout,
+            None => upstreams.iter().map(|it| it.request_timeout).max().unwrap_or_default(),
+        }
     }
 
     fn config(&self) -> Arc<str> {

@@ -2,6 +2,7 @@
 
 mod build;
 mod directory;
+mod doctor;
 mod housekeeping;
 mod ledger;
 mod reload;
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 
 pub use self::{
     directory::key_id,
+    doctor::doctor,
     run::{Program, RunError, run},
 };
 

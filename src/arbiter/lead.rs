@@ -12,10 +12,11 @@ use super::{
     Arbiter, Attempt, Call, Disposition, Execution, Refusal, Verdict,
     flight::{Ending, Leader},
     judge::replay_or_refuse,
+    queue::Queue,
 };
 use crate::{
     domain::{Cause, StoredResponse},
-    ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError, Observer},
+    ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError},
     telemetry::{Phase, Transition, trace::Step},
 };
 
@@ -102,6 +103,7 @@ impl Arbiter {
                 source: None,
             });
         }
+        let queue = Queue::new(call);
         let begin = Begin {
             key: call.key,
             subject: Arc::clone(&call.subject),
@@ -110,16 +112,28 @@ impl Arbiter {
             retention: call.policy.retention,
             takeover: call.policy.takeover,
             wait_until: call.wait_until,
-            observer: Some(Arc::clone(call) as Arc<dyn Observer>),
+            observer: Some(queue.clone()),
         };
         let started = Instant::now();
         let span = call.trace.begin(Step::Begin);
         let verdict = self.0.ledger.begin(begin).await;
+        let mut took = started.elapsed();
         if let Ok(Begun::Owner(hold)) = &verdict {
             call.trace.attempt(hold.attempt(), hold.token());
         }
         drop(span);
-        call.metrics.ledger_phase(Phase::Begin, started.elapsed());
+        if let Some((waited, place)) = queue.left() {
+            took = took.saturating_sub(waited);
+            call.metrics.ledger_phase(Phase::Wait, waited);
+            match &verdict {
+                Ok(Begun::Owner(_)) => {}
+                Err(LedgerError::SessionLost | LedgerError::SessionLostBeginning) => {
+                    call.log(Transition::SessionExpired, Some(&place), None);
+                }
+                Ok(_) | Err(_) => call.log(Transition::Released, Some(&place), None),
+            }
+        }
+        call.metrics.ledger_phase(Phase::Begin, took);
         verdict
     }
 

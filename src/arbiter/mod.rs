@@ -12,6 +12,7 @@ mod judge;
 mod lead;
 mod permit;
 mod policy;
+mod queue;
 #[cfg(test)]
 mod tests;
 mod verdict;

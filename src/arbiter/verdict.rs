@@ -9,7 +9,7 @@ use crate::{
     domain::{
         FencingToken, Fingerprint, IdempotencyKey, KeyId, Origin, Record, StoredResponse, Subject,
     },
-    ledger::{Gate, KeyState, LockPlace, Observer},
+    ledger::{Gate, KeyState, LockPlace},
     telemetry::{KeyNaming, LockEvent, RouteMetrics, SessionId, Transition, trace::Trace},
 };
 
@@ -145,15 +145,5 @@ impl Call {
             gateway: &self.origin.gateway,
         }
         .log();
-    }
-}
-
-impl Observer for Call {
-    fn queued(&self, place: &LockPlace) {
-        self.log(Transition::Created, Some(place), None);
-    }
-
-    fn woken(&self, place: &LockPlace) {
-        self.log(Transition::WatchFired, Some(place), None);
     }
 }

@@ -36,6 +36,25 @@ pub(super) enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Examine what a gateway would stand on: the servers of its ledger, and its upstreams.
+    ///
+    /// Connects to each of them as the gateway would and prints a line for each thing it looked
+    /// at: `ok`, `warn` for what works but not as well as it could, `FAIL` for what does not. With
+    /// an ensemble these are every server with its mode and version, the quorum, the session
+    /// timeout that was negotiated and the lease that follows, the credentials, who else may read
+    /// the root, whether it can be written to, round trips, clocks, ticks and the size of a packet.
+    ///
+    /// It may be run beside gateways at work: it writes a few short-lived nodes of its own, changes
+    /// no record and leaves nothing behind, even when it is stopped.
+    ///
+    /// Exits with 0 if nothing is `FAIL`, 1 if something is or it was stopped, 2 if the
+    /// configuration has mistakes.
+    #[command(verbatim_doc_comment)]
+    Doctor {
+        /// The configuration file.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
     /// See keys, and decide about those whose outcome is unknown.

@@ -10,13 +10,14 @@ use std::{
 use tokio::runtime::Runtime;
 
 use super::{
-    Exit, arguments,
+    Exit, arguments, doctor,
     keys::{self, Keys, Said},
 };
 use crate::{
     admin, app,
     config::{self, Loaded, ProcessEnvironment},
     demo,
+    ledger::Grade,
     telemetry::Chain,
 };
 
@@ -42,6 +43,30 @@ pub(super) fn check(file: &Path) -> Exit {
     let report = config::check(file, &ProcessEnvironment);
     say(io::stdout(), &report.text);
     if report.passes { Exit::Success } else { Exit::Usage }
+}
+
+pub(super) fn doctor(file: &Path) -> Exit {
+    let loaded = match config::load(file, &ProcessEnvironment) {
+        Ok(loaded) => loaded,
+        Err(mistakes) => {
+            say(io::stderr(), config::render_mistakes(&mistakes));
+            return Exit::Usage;
+        }
+    };
+    let runtime = Runtime::new();
+    let examined = runtime.and_then(|runtime| runtime.block_on(app::doctor(&loaded.config)));
+    match examined {
+        Ok(mut findings) => {
+            findings.insert(0, doctor::configuration(file, &loaded.warnings));
+            say(io::stdout(), doctor::table(&findings));
+            let fails = findings.iter().any(|finding| finding.grade == Grade::Bad);
+            if fails { Exit::Failure } else { Exit::Success }
+        }
+        Err(error) => {
+            say(io::stderr(), format_args!("oncegate: {}\n", Chain(&error)));
+            Exit::Failure
+        }
+    }
 }
 
 pub(super) fn schema() -> Exit {

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod doctor;
 mod keys;
 
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ pub fn main() -> ExitCode {
         Command::Demo(demo) => commands::demo(&demo),
         Command::Check { config } => commands::check(&config),
         Command::Schema => commands::schema(),
+        Command::Doctor { config } => commands::doctor(&config),
         Command::Keys(keys) => commands::keys(&keys),
         Command::Health { admin } => commands::health(&admin),
     };

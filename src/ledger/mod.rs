@@ -2,7 +2,9 @@
 
 pub(crate) mod codec;
 pub mod embedded;
+mod ensemble;
 mod error;
+mod finding;
 mod gate;
 mod hold;
 mod operator;
@@ -15,10 +17,12 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 pub use self::{
+    ensemble::{Ensemble, Server, SessionView},
     error::{Effect, EndError, LedgerError},
+    finding::{Finding, Grade},
     gate::{Gate, Lapsed, Lease},
     hold::{End, Ended, Held, Hold, LockPlace, Observer},
-    operator::{Answer, DecideError, Ensemble, Entry, ListError, Operator, Page, Query},
+    operator::{Answer, DecideError, Entry, ListError, Operator, Page, Query},
 };
 use crate::domain::{Fingerprint, Intent, KeyId, Origin, Record, Retention, Subject};
 

@@ -1,10 +1,10 @@
 //! What an operator may see of the keys, and decide about those whose outcome is unknown.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderName, StatusCode};
 
-use super::{BoxFuture, KeyState, LedgerError};
+use super::{BoxFuture, Ensemble, KeyState, LedgerError};
 use crate::domain::{
     Cause, FencingToken, Fingerprint, Intent, KeyId, Origin, Record, StoredBody, StoredResponse,
     Timestamp,
@@ -48,8 +48,9 @@ pub trait Operator: fmt::Debug + Send + Sync + 'static {
     fn release(&self, key: KeyId) -> BoxFuture<'_, Result<(), DecideError>>;
 
     /// `in progress -> unknown`, never absent: takes the lock from a holder that cannot be at work
-    /// any more. Refused wherever that is not certain.
-    fn force(&self, key: KeyId) -> BoxFuture<'_, Result<(), DecideError>>;
+    /// any more, if a call of the upstream takes no longer than `longest_call`. Refused wherever
+    /// that is not certain.
+    fn force(&self, key: KeyId, longest_call: Duration) -> BoxFuture<'_, Result<(), DecideError>>;
 
     /// What stands behind this ledger.
     fn describe(&self) -> BoxFuture<'_, Ensemble>;
@@ -109,17 +110,6 @@ pub struct Answer {
     pub body: Option<usize>,
 }
 
-/// The servers behind a ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ensemble {
-    /// As `ledger.kind` has it.
-    pub kind: &'static str,
-    /// Where the keys are kept, for a person.
-    pub place: String,
-    /// Why the ledger cannot be used at the moment.
-    pub trouble: Option<String>,
-}
-
 /// Why there is no page.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ListError {
@@ -143,7 +133,7 @@ pub enum DecideError {
     #[error("the key is unknown already: no attempt holds it")]
     NotHeld,
     #[error("the lock cannot be taken from its holder: {reason}")]
-    NotForced { reason: &'static str },
+    NotForced { reason: String },
     /// Nothing was decided.
     #[error(transparent)]
     Ledger(#[from] LedgerError),

@@ -72,12 +72,15 @@ pub(super) const ALL: [Description; 29] = [
     ),
     counter(names::ZK_SESSION_EXPIRED, "Sessions that were lost, by why."),
     counter(names::ZK_WATCH_NOTIFICATIONS, "Watch notifications received."),
-    counter(names::ZK_LOCK_RELEASES, "Locks let go, by whether requests are known to wait."),
+    counter(
+        names::ZK_LOCK_RELEASES,
+        "Locks let go: no by who lets go, yes beside it by who was next in the queue.",
+    ),
     gauge(names::ZK_EPHEMERAL_NODES, Unit::Count, "Live lock nodes of this gateway."),
     gauge(
         names::ZK_EPHEMERAL_NODES_PER_KEY,
         Unit::Count,
-        "The most lock nodes that were seen under one key.",
+        "The most lock nodes that were seen under one key within the last 5 minutes.",
     ),
     gauge(names::ZK_QUORUM_SIZE, Unit::Count, "Servers of the ensemble that serve."),
     gauge(names::ZK_ENSEMBLE_SIZE, Unit::Count, "Servers of the ensemble."),

@@ -15,6 +15,8 @@ pub enum Operation {
     Exists,
     GetData,
     Delete,
+    /// Never asked for: what must be fresh awaits an acknowledged write, which proves more.
+    Sync,
     MultiBegin,
     MultiCommit,
     MultiRelease,
@@ -68,11 +70,14 @@ pub fn session_lost(loss: SessionLoss) {
     counter!(names::ZK_SESSION_EXPIRED, "reason" => loss.label()).increment(1);
 }
 
-/// A lock was let go.
-pub fn lock_released(route: &str, has_waiters: bool) {
-    let waiters = if has_waiters { "yes" } else { "no" };
-    let labels = [("route", route.to_owned()), ("waiters", waiters.to_owned())];
-    counter!(names::ZK_LOCK_RELEASES, &labels).increment(1);
+/// A lock of ours was let go. Who waits for it on another gateway is not known without a request.
+pub fn lock_released(route: &str) {
+    counter!(names::ZK_LOCK_RELEASES, "route" => route.to_owned(), "waiters" => "no").increment(1);
+}
+
+/// A lock was let go, and a request of ours was the next in its queue.
+pub fn lock_inherited(route: &str) {
+    counter!(names::ZK_LOCK_RELEASES, "route" => route.to_owned(), "waiters" => "yes").increment(1);
 }
 
 /// So many lock nodes were seen under one key.
@@ -86,25 +91,25 @@ pub fn ensemble(serving: u32, all: u32) {
     gauge!(names::ZK_ENSEMBLE_SIZE).set(f64::from(all));
 }
 
-/// A record cannot be read by this version; its key is refused.
-pub fn record_unreadable() {
-    counter!(names::RECORDS_UNREADABLE).increment(1);
-}
-
-/// Whether sweeping stands still since two clocks differ too much.
-pub fn sweep_stopped(is_stopped: bool) {
-    gauge!(names::SWEEP_STOPPED).set(f64::from(is_stopped));
+/// Registers what is counted from zero: of a series that begins with its first event, no rate and
+/// no alert sees that event.
+pub fn register(root: &str) {
+    counter!(names::ZK_WATCH_NOTIFICATIONS, "prefix" => root.to_owned()).absolute(0);
+    for loss in [SessionLoss::Expired, SessionLoss::Lease, SessionLoss::Auth] {
+        counter!(names::ZK_SESSION_EXPIRED, "reason" => loss.label()).absolute(0);
+    }
 }
 
 // === impl Operation ===
 
 impl Operation {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Create,
         Self::GetChildren,
         Self::Exists,
         Self::GetData,
         Self::Delete,
+        Self::Sync,
         Self::MultiBegin,
         Self::MultiCommit,
         Self::MultiRelease,
@@ -120,6 +125,7 @@ impl Operation {
             Self::Exists => "exists",
             Self::GetData => "getData",
             Self::Delete => "delete",
+            Self::Sync => "sync",
             Self::MultiBegin => "multi_begin",
             Self::MultiCommit => "multi_commit",
             Self::MultiRelease => "multi_release",

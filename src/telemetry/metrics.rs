@@ -125,6 +125,16 @@ pub fn connection_opened() -> GaugeGuard {
     GaugeGuard::new(&gauge!(names::CONNECTIONS))
 }
 
+/// Counts a read of a record that this version cannot read; its key is refused.
+pub fn record_unreadable() {
+    counter!(names::RECORDS_UNREADABLE).increment(1);
+}
+
+/// Tells whether sweeping stands still since two clocks differ too much.
+pub fn sweep_stopped(is_stopped: bool) {
+    gauge!(names::SWEEP_STOPPED).set(f64::from(is_stopped));
+}
+
 /// Registers what has a value before anything happened.
 pub(super) fn register() {
     gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -132,6 +142,8 @@ pub(super) fn register() {
     gauge!(names::BUFFERED_BYTES).set(0.0);
     gauge!(names::REPLAY_CACHE_BYTES).set(0.0);
     counter!(names::ACCEPT_ERRORS).absolute(0);
+    counter!(names::RECORDS_UNREADABLE).absolute(0);
+    sweep_stopped(false);
     for result in [ReloadResult::Applied, ReloadResult::Refused] {
         counter!(names::CONFIG_RELOADS, "result" => result.label()).absolute(0);
     }

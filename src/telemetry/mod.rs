@@ -28,7 +28,7 @@ pub use self::{
     metrics::{
         BytesGauge, GaugeGuard, Phase, ReloadResult, RouteMetrics, Stored, UpstreamMetrics,
         accept_failed, buffered_bytes, config_reloaded, connection_opened, record_stored,
-        replay_cache_bytes,
+        record_unreadable, replay_cache_bytes, sweep_stopped,
     },
     outcome::Outcome,
     recorder::{InstallError, Metrics, install},

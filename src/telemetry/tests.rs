@@ -48,12 +48,12 @@ fn rendered() -> String {
         UpstreamMetrics::new("payments").call_ended(None, Duration::from_secs(1));
         ensemble::watch_notified("/dedup");
         ensemble::session_lost(ensemble::SessionLoss::Lease);
-        ensemble::lock_released("charges", true);
+        ensemble::lock_released("charges");
+        ensemble::lock_inherited("charges");
         ensemble::locks_of_a_key("charges", 2.0);
         ensemble::ensemble(2, 3);
-        ensemble::record_unreadable();
-        ensemble::sweep_stopped(false);
         metrics::spans_dropped().collector.increment(1);
+        ensemble::register("/dedup");
         drop(ensemble::LiveLock::new("charges"));
         ensemble::SessionMetrics::new(0).state(ensemble::SessionState::Connected);
         ensemble::OperationMetrics::new()

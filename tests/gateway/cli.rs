@@ -1,6 +1,6 @@
 //! The commands and their exit codes, which scripts rely on.
 
-use crate::support::{Config, Gateway, Home, Upstream, run};
+use crate::support::{Config, Gateway, Home, Refusing, Upstream, post, run};
 
 #[tokio::test]
 async fn check_passes_a_file_that_can_be_used_and_warns() {
@@ -64,10 +64,58 @@ async fn health_tells_by_its_exit_code_whether_the_gateway_is_ready() {
     let url = format!("http://{}", gateway.admin);
     assert_eq!(run(&["health", "--admin", &url]).await.status.code(), Some(0));
     gateway.limit_files(Some(0));
-    assert_eq!(gateway.ask(&crate::support::post("k")).await.status, 503);
+    assert_eq!(gateway.ask(&post("k")).await.status, 503);
     let unready = run(&["health", "--admin", &url]).await;
     assert_eq!(unready.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&unready.stderr).contains("not ready"), "{unready:?}");
     gateway.kill();
     assert_eq!(run(&["health", "--admin", &url]).await.status.code(), Some(1));
+}
+
+/// What the doctor says of this file, and its exit code.
+async fn examined(home: &Home) -> (Option<i32>, String) {
+    let ended = run(&["doctor", "--config", home.file().to_str().unwrap()]).await;
+    let said = String::from_utf8([ended.stdout, ended.stderr].concat()).unwrap();
+    (ended.status.code(), said)
+}
+
+#[tokio::test]
+async fn the_doctor_tells_of_a_file_that_a_gateway_has_and_of_the_upstreams() {
+    let upstream = Upstream::start();
+    let config = Config::to(upstream.address).durable();
+    let home = Home::new();
+    home.write(&config);
+    let (code, said) = examined(&home).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("not there yet") && !home.ledger().exists(), "{said}");
+
+    let gateway = home.start(&config).await;
+    let (code, said) = examined(&home).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("held by a running process"), "{said}");
+    let line = said.lines().find(|line| line.contains("upstream")).unwrap();
+    assert!(line.starts_with("ok ") && line.contains(&upstream.address.to_string()), "{said}");
+    assert_eq!(gateway.ask(&post("k")).await.status, 201);
+
+    gateway.kill();
+    let (code, said) = examined(&home).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("not closed in good order"), "{said}");
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn the_doctor_fails_without_an_upstream_and_refuses_a_file_with_mistakes() {
+    let nobody = Refusing::new();
+    let home = Home::new();
+    home.write(&Config::to(nobody.address));
+    let (code, said) = examined(&home).await;
+    assert_eq!(code, Some(1), "{said}");
+    let line = said.lines().find(|line| line.starts_with("FAIL")).unwrap();
+    assert!(line.contains(&nobody.address.to_string()) && line.contains("does it run"), "{said}");
+
+    home.write(&Config::to(nobody.address).limits("max_in_flight: none"));
+    let (code, said) = examined(&home).await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("max_in_flight"), "{said}");
 }

@@ -34,6 +34,7 @@ async fn a_route_is_added_without_dropping_what_is_in_flight() {
     gateway.signal(Signal::HUP);
     gateway.logged("configuration reloaded").await;
 
+    gateway.metric_is("oncegate_keys_in_flight", &[("route", "charges")], 1.0).await;
     idle.send(&get("/new/1")).await;
     assert_eq!(idle.answer().await.status, 201);
     assert_eq!((other.count(), upstream.count()), (1, 1));
@@ -43,6 +44,7 @@ async fn a_route_is_added_without_dropping_what_is_in_flight() {
     assert_eq!(gateway.ask(&post("k")).await.lasting(), first.lasting());
     assert_eq!(upstream.count(), 1);
     reloads(&gateway, "applied", 1).await;
+    gateway.metric_is("oncegate_keys_in_flight", &[], 0.0).await;
 }
 
 #[tokio::test]
@@ -50,12 +52,16 @@ async fn another_upstream_gets_what_comes_after_the_reload() {
     let (one, two) = (Upstream::start(), Upstream::start());
     let (gateway, home) = Gateway::start(&Config::to(one.address)).await;
     gateway.ask(&post("a")).await;
+    gateway.counted("executed", 1).await;
     home.write(&Config::to(two.address));
     gateway.signal(Signal::HUP);
     gateway.logged("configuration reloaded").await;
     gateway.ask(&post("b")).await;
     assert!(gateway.ask(&post("a")).await.is_replay());
     assert_eq!((one.count(), two.count()), (1, 1));
+    // What was counted before stays counted.
+    gateway.counted("executed", 2).await;
+    gateway.metric_is("oncegate_upstream_duration_seconds_count", &[], 2.0).await;
 }
 
 #[tokio::test]

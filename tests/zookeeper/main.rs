@@ -10,12 +10,15 @@ mod support;
 
 mod chaos;
 mod crash;
+mod doctor;
 mod duplicates;
 mod lost_replies;
 mod observed;
 mod partition;
 mod peers;
+mod queried;
 mod records;
+mod secrets;
 mod security;
 mod servers;
 mod session;

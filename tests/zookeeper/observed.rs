@@ -1,5 +1,7 @@
 //! What operators see of locks and sessions: the runbook's metrics and events.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::{
@@ -19,6 +21,9 @@ const FIELDS: [&str; 9] = [
     "fencing_token",
     "gateway",
 ];
+
+/// How long a holder takes, so that waiting for it is far above what the ledger takes.
+const HELD: Duration = Duration::from_secs(1);
 
 /// The first event of this name.
 async fn event(gateway: &Gateway, name: &str) -> Value {
@@ -65,8 +70,20 @@ async fn the_life_of_a_lock_is_told_in_events_with_the_runbooks_fields() {
         let event = event(&holder, name).await;
         assert_eq!(event["fencing_token"].to_string().trim_matches('"'), token, "{event}");
     }
-    let event = event(&waiter, "watch_fired").await;
-    assert_eq!(event["idempotency_key"], "k", "{event}");
+    // One that waited for an answer has a lock node, too, but never an attempt.
+    let waits = event(&waiter, "created").await;
+    for name in ["created", "watch_fired", "released"] {
+        let event = event(&waiter, name).await;
+        for field in ["idempotency_key", "znode_path", "session_id", "route", "gateway"] {
+            assert_eq!(event[field], waits[field], "{field} of {event}");
+        }
+        assert_eq!((event.get("attempt"), event.get("fencing_token")), (None, None), "{event}");
+    }
+    for gateway in [&holder, &waiter] {
+        let is_access = |event: &&Value| event["message"] == "request ended";
+        gateway.logged("request ended").await;
+        assert_eq!(gateway.events().iter().filter(is_access).count(), 1);
+    }
 }
 
 #[tokio::test]
@@ -82,7 +99,7 @@ async fn the_end_of_a_session_is_told_and_counted() {
     assert_eq!(client.answer().await.status, 503);
 
     let event = event(&gateway, "session_expired").await;
-    assert!(event["session_id"].as_str().unwrap().starts_with("0x"), "{event}");
+    is_complete(&event, &deployment);
     gateway.metric_is("zk_session_expired_total", &[("reason", "lease")], 1.0).await;
     let lost = [("session", "0"), ("state", "lost")];
     gateway.metric_is("zk_session_state", &lost, 1.0).await;
@@ -106,14 +123,23 @@ async fn locks_waiters_and_servers_are_counted_as_the_runbook_names_them() {
     let mut peer = Peer::of(&deployment.ensemble);
     let both = async { while deployment.locks(&mut peer).await.len() < 2 {} };
     soon("the waiter's node", both).await;
+    waiter.metric_is("oncegate_waiters", &route, 1.0).await;
+    tokio::time::sleep(HELD).await;
     upstream.go();
     assert_eq!(first.answer().await.status, 201);
     assert!(second.answer().await.is_replay());
 
+    // Whoever waits for a live holder does not make the ledger look slow.
+    waiter.metric_is("oncegate_waiters", &route, 0.0).await;
+    let seconds = "oncegate_ledger_duration_seconds_sum";
+    assert!(waiter.metric(seconds, &[("phase", "wait")]).await >= HELD.as_secs_f64());
+    assert!(waiter.metric(seconds, &[("phase", "begin")]).await < HELD.as_secs_f64());
     let prefix = [("prefix", &*deployment.root)];
     waiter.metric_is("zk_watch_notifications_total", &prefix, 1.0).await;
     holder.metric_is("zk_ephemeral_nodes_total", &route, 0.0).await;
-    holder.metric_is("zk_lock_releases_total", &route, 1.0).await;
+    holder.metric_is("zk_lock_releases_total", &[("waiters", "no")], 1.0).await;
+    // One waiter was woken by one release: the fan-out is 1.
+    waiter.metric_is("zk_lock_releases_total", &[("waiters", "yes")], 1.0).await;
     for size in ["zk_ensemble_size", "zk_quorum_size"] {
         holder.metric_is(size, &[], 3.0).await;
     }
@@ -146,4 +172,22 @@ async fn a_replay_of_another_gateway_names_the_trace_that_executed() {
     assert_eq!(replayed.links[0].trace_id, executed.trace_id);
     assert_eq!(replayed.links[0].span_id, executed.span_id);
     assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test]
+async fn what_is_stored_is_told_by_the_gateway_that_sweeps_and_by_no_other() {
+    let upstream = Upstream::start();
+    let deployment = Deployment::to(upstream.address).await;
+    let link = Link::to(&deployment.ensemble).await;
+    let sweeps = deployment.gateway_via(&link).await;
+    let other = deployment.gateway().await;
+    assert_eq!(other.ask(&post("k")).await.status, 201);
+    let (name, completed) = ("oncegate_keys_stored", [("state", "completed")]);
+    sweeps.metric_is(name, &completed, 1.0).await;
+    assert!(other.metric(name, &completed).await < 1.0);
+
+    link.stall();
+
+    sweeps.metric_is(name, &completed, 0.0).await;
+    other.metric_is(name, &completed, 1.0).await;
 }

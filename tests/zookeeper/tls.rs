@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     certificates::{Authority, Signed},
+    doctor::examine,
     shared::{Gateway, Home, Upstream, post, soon},
     support::{Deployment, Ensemble, Which},
 };
@@ -57,6 +58,23 @@ async fn gateways_with_certificates_execute_once_and_replay_over_tls() {
     for gateway in [first, second] {
         assert!(!gateway.log_text().contains(key.lines().nth(1).unwrap()));
     }
+}
+
+#[tokio::test]
+async fn servers_that_speak_tls_only_are_examined_and_counted() {
+    let ca = Authority::new();
+    let own = ca.sign("gateway", "DNS:gateway");
+    let upstream = Upstream::start();
+    let line = tls(&ca.certificate(), Some(&own));
+    let deployment = Deployment::on(server(&ca).await, upstream.address).zookeeper(&line);
+
+    let report = examine(&deployment.plan().text()).await;
+    let server = format!("server {}", deployment.ensemble.servers()[0]);
+    assert!(report.line(&server).contains("answers in"));
+    report.says("root", "ok", &["can be written to"]);
+
+    let gateway = deployment.gateway().await;
+    gateway.metric_is("zk_quorum_size", &[], 1.0).await;
 }
 
 /// Such a gateway starts, forwards nothing that has a key, and says why: the servers may be mended.
@@ -108,7 +126,7 @@ async fn what_does_not_fit_is_named_with_its_remedy_and_nothing_is_forwarded() {
         (secure, "127.0.0.1", unknown, "does not accept ledger.zookeeper.tls.certificate; have"),
         (plain, "127.0.0.1", right.clone(), "does not speak TLS at this port; write its secure"),
         (secure, "localhost", right, "for another name"),
-        (secure, "127.0.0.1", String::new(), "is ledger.zookeeper.tls there if they want it?"),
+        (secure, "127.0.0.1", String::new(), "is this a port for TLS"),
     ];
     for (at, named, line, expected) in cases {
         let said = stays_closed(&deployment, at, named, &line).await;

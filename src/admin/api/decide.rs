@@ -95,7 +95,9 @@ pub(super) async fn release(
 }
 
 async fn forced(api: &Api, key: KeyId) -> Answered {
-    api.operator.force(key).await?;
+    let route = api.operator.show(key).await?.map(|entry| entry.origin.route);
+    let longest_call = api.directory.longest_call(route.as_deref().unwrap_or_default());
+    api.operator.force(key, longest_call).await?;
     let told = match api.operator.show(key).await? {
         Some(entry) => view::entry(&entry, api.directory.waiters(&key)),
         None => view::absent(&key),

@@ -2,6 +2,7 @@
 
 mod body;
 mod decide;
+mod ensemble;
 mod guard;
 mod keys;
 #[cfg(test)]
@@ -18,7 +19,6 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderValue, header};
-use serde_json::json;
 
 use super::{Directory, problem::Problem};
 use crate::{domain::Secret, ledger::Operator};
@@ -46,22 +46,11 @@ pub(super) fn router(api: Api) -> Router {
         .route("/api/v1/keys/{id}", get(keys::show))
         .route("/api/v1/keys/{id}/resolve", post(decide::resolve))
         .route("/api/v1/keys/{id}/release", post(decide::release))
-        .route("/api/v1/ensemble", get(ensemble))
+        .route("/api/v1/ensemble", get(ensemble::show))
         .route("/api/v1/config", get(config))
         .route("/api/v1/openapi.json", get(async || answer(OPEN_API.to_owned())))
         .route_layer(middleware::from_fn_with_state(api.clone(), guard::guard))
         .with_state(api)
-}
-
-async fn ensemble(State(api): State<Api>) -> Response {
-    let ensemble = api.operator.describe().await;
-    let told = json!({
-        "ledger": ensemble.kind,
-        "place": ensemble.place,
-        "usable": ensemble.trouble.is_none(),
-        "trouble": ensemble.trouble,
-    });
-    answer(told.to_string())
 }
 
 async fn config(State(api): State<Api>) -> Response {

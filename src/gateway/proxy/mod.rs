@@ -17,7 +17,7 @@ mod tests;
 mod upgrade;
 mod wire;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 pub use self::{
     answer::UpstreamBody,
@@ -64,6 +64,13 @@ pub enum Balance {
     /// The one with the fewest requests in flight from this process; ties rotate.
     LeastRequests,
     RoundRobin,
+}
+
+/// Whether `endpoint` lets itself be connected to. Nothing is sent.
+///
+/// `limit` holds as [`Settings::connect_timeout`] does.
+pub async fn reach(endpoint: &Endpoint, limit: Duration) -> io::Result<()> {
+    connect::connect(endpoint, limit).await.map(drop)
 }
 
 // === impl Endpoint ===

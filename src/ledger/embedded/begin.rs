@@ -16,6 +16,7 @@ use crate::{
         Begin, Begun, Hold, KeyState, LedgerError, Takeover,
         codec::{Stored, encode_intent},
     },
+    telemetry,
 };
 
 /// What a look at a key came to.
@@ -183,6 +184,7 @@ async fn own(
 }
 
 fn unreadable(reason: &impl ToString) -> LedgerError {
+    telemetry::record_unreadable();
     LedgerError::RecordUnreadable { reason: reason.to_string() }
 }
 

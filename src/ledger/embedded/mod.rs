@@ -9,6 +9,7 @@ mod begin;
 mod core;
 mod damaged;
 mod driver;
+mod examine;
 mod held;
 mod list;
 mod operation;
@@ -39,6 +40,7 @@ use self::{
     time::LedgerTime,
 };
 pub use self::{
+    examine::examine,
     settings::{Durability, Settings, Sweep},
     store::file::OpenError,
 };

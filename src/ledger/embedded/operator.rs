@@ -1,6 +1,6 @@
 //! What an operator sees of this ledger, and how a decision is made and stored.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -83,11 +83,13 @@ impl Operator for Embedded {
         })
     }
 
-    fn force(&self, key: KeyId) -> BoxFuture<'_, Result<(), DecideError>> {
+    fn force(&self, key: KeyId, _longest_call: Duration) -> BoxFuture<'_, Result<(), DecideError>> {
         Box::pin(async move {
             match turn(&self.core, key).await {
                 Ok(_unknown) => Err(DecideError::NotHeld),
-                Err(DecideError::InProgress) => Err(DecideError::NotForced { reason: NOT_FORCED }),
+                Err(DecideError::InProgress) => {
+                    Err(DecideError::NotForced { reason: NOT_FORCED.to_owned() })
+                }
                 Err(other) => Err(other),
             }
         })
@@ -99,7 +101,9 @@ impl Operator for Embedded {
             Durability::Fsync { path } => format!("the file {}", path.display()),
         };
         let trouble = self.core.health().err().map(|error| error.to_string());
-        Box::pin(std::future::ready(Ensemble { kind: "embedded", place, trouble }))
+        let (servers, sessions) = (Vec::new(), Vec::new());
+        let described = Ensemble { kind: "embedded", place, trouble, servers, sessions };
+        Box::pin(std::future::ready(described))
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{core::Core, settings::Sweep, store::StoreError};
-use crate::domain::Timestamp;
+use crate::{domain::Timestamp, telemetry};
 
 #[derive(Debug)]
 pub(super) struct Sweeper {
@@ -50,6 +50,7 @@ impl Sweeper {
             } else {
                 tracing::warn!("wall clock is back at the ledger's time, sweeping goes on");
             }
+            telemetry::sweep_stopped(stopped);
         }
         let (until, batch) = (core.time().surely(), self.settings.batch);
         if !stopped && core.store.sweep(until, core.mark(), batch)? == batch {

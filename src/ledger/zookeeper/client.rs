@@ -11,7 +11,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{
-    Acls, CreateMode, Error, MultiWriteResult, OneshotWatcher, SessionState, Stat, StateWatcher,
+    Acl, Acls, AuthUser, CreateMode, Error, MultiWriteResult, OneshotWatcher, SessionState, Stat,
+    StateWatcher,
 };
 
 use super::fault::{Closed, Fault, Overdue};
@@ -104,6 +105,31 @@ impl Client {
         self.call(Operation::GetChildren, |client| client.get_children(path))
             .await
             .map(|(children, _)| children)
+    }
+
+    /// Who may do what with a node.
+    pub(super) async fn acl(&self, path: &str) -> Result<Vec<Acl>, Fault> {
+        let path = path.to_owned();
+        self.call(Operation::GetData, |client| {
+            let client = client.clone();
+            async move { client.get_acl(&path).await.map(|(acl, _)| acl) }
+        })
+        .await
+    }
+
+    /// Whom the servers take this session for.
+    pub(super) async fn identities(&self) -> Result<Vec<AuthUser>, Fault> {
+        self.call(Operation::GetData, zookeeper_client::Client::list_auth_users).await
+    }
+
+    /// Later reads show what was written before this call, through whichever server.
+    pub(super) async fn sync(&self, path: &str) -> Result<(), Fault> {
+        let path = path.to_owned();
+        self.call(Operation::GetData, |client| {
+            let client = client.clone();
+            async move { client.sync(&path).await }
+        })
+        .await
     }
 
     /// What the servers say about themselves.

@@ -3,9 +3,11 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -24,15 +26,19 @@ pub(super) struct Core {
     pub(super) ends: TaskTracker,
     /// Attempts run here: never on the sessions' own threads.
     runtime: tokio::runtime::Handle,
-    /// By route, the most lock nodes that were seen under one key.
-    most_locks: Mutex<HashMap<Arc<str>, usize>>,
+    /// By route, the most lock nodes that were seen under one key of late, and when.
+    most_locks: Mutex<HashMap<Arc<str>, (usize, Instant)>>,
 }
+
+/// For several scrapes to see it.
+const OF_LATE: Duration = Duration::from_mins(5);
 
 // === impl Core ===
 
 impl Core {
     pub(super) fn new(settings: Settings, tls: Option<Arc<Tls>>) -> Arc<Self> {
         let layout = Layout::new(&settings.root);
+        ensemble::register(layout.root());
         Arc::new(Self {
             sessions: Sessions::new(settings.clone(), layout.clone(), tls),
             settings,
@@ -61,13 +67,29 @@ impl Core {
 
     /// So many lock nodes are under one key of this route.
     pub(super) fn saw(&self, route: &Arc<str>, locks: usize) {
-        let mut most = self.most_locks.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = most.entry(Arc::clone(route)).or_default();
-        if locks > *seen {
-            *seen = locks;
+        let mut most = self.most_locks();
+        let now = Instant::now();
+        let seen = most.entry(Arc::clone(route)).or_insert((0, now));
+        if locks >= seen.0 {
+            *seen = (locks, now);
             let locks = u32::try_from(locks).unwrap_or(u32::MAX);
             ensemble::locks_of_a_key(route, f64::from(locks));
         }
+    }
+
+    /// Forgets what was seen long ago, or the first crowd would be told of until the next start.
+    pub(super) fn forget(&self) {
+        self.most_locks().retain(|route, (_, at)| {
+            let is_late = at.elapsed() < OF_LATE;
+            if !is_late {
+                ensemble::locks_of_a_key(route, 0.0);
+            }
+            is_late
+        });
+    }
+
+    fn most_locks(&self) -> MutexGuard<'_, HashMap<Arc<str>, (usize, Instant)>> {
+        self.most_locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn health(&self) -> Result<(), LedgerError> {

@@ -124,8 +124,7 @@ impl HeldKey {
             let (operation, ops) = self.transaction(change, with_container);
             match self.lock.session().transact(operation, ops).await {
                 Ok(results) => {
-                    let has_waiters = !with_container || self.core.turns.is_waited_for(&self.key);
-                    ensemble::lock_released(&self.intent.origin.route, has_waiters);
+                    ensemble::lock_released(&self.intent.origin.route);
                     return Ok(self.ended(change, &results));
                 }
                 // Our lock is gone: by our own transaction, if a reply was lost.

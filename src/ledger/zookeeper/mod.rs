@@ -9,19 +9,19 @@ mod adopt;
 mod begin;
 mod census;
 mod client;
-mod contend;
+mod connect;
 mod core;
 mod error;
+mod examine;
 mod fault;
 mod held;
-mod judge;
 mod lease;
-mod list;
 mod lock;
 mod operator;
 mod paths;
 mod prepare;
 mod reconcile;
+mod servers;
 mod session;
 mod sessions;
 mod settings;
@@ -41,11 +41,12 @@ use tokio::time::timeout;
 use self::{core::Core, paths::Layout, tls::Tls};
 pub use self::{
     error::OpenError,
+    examine::examine,
     settings::{Auth, Settings, Sweep},
     tls::{TlsFile, TlsFiles, TlsIdentityFiles, TlsMistake, TlsRefusal, can_be_certified},
 };
 use super::{Begin, Begun, BoxFuture, Ledger, LedgerError};
-use crate::domain::KeyId;
+use crate::domain::{KeyId, Record};
 
 /// A ledger in an ensemble. See the [module docs](self).
 ///
@@ -133,6 +134,10 @@ impl ZooKeeper {
 impl Ledger for ZooKeeper {
     fn begin(&self, begin: Begin) -> BoxFuture<'_, Result<Begun, LedgerError>> {
         Box::pin(begin::begin(&self.core, begin))
+    }
+
+    fn remaining(&self, record: &Record) -> Duration {
+        record.expires_at.since(self.core.time().now())
     }
 
     fn health(&self) -> Result<(), LedgerError> {

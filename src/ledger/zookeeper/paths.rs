@@ -106,6 +106,14 @@ pub(super) fn predecessor(children: &[String], own: Sequence) -> Option<&str> {
     queue.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
+/// The first in the queue.
+pub(super) fn first(children: &[String]) -> Option<&str> {
+    let is_first = |name: &&str| {
+        Sequence::of(name).is_some_and(|sequence| predecessor(children, sequence).is_none())
+    };
+    children.iter().map(String::as_str).find(is_first)
+}
+
 /// Whether any node among these stands in the queue for the lock.
 pub(super) fn is_contended(children: &[String]) -> bool {
     children.iter().any(|name| Sequence::of(name).is_some())

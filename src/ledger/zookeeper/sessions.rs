@@ -7,13 +7,13 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use zookeeper_client::{Acls, CreateMode, Error, SessionState};
+use zookeeper_client::{CreateMode, SessionState};
 
 use super::{
     OpenError,
     client::Client,
+    connect::connect,
     fault::{Fault, Refusal},
-    lease::Terms,
     paths::Layout,
     prepare::prepare,
     session::Session,
@@ -29,7 +29,7 @@ use crate::{
 pub(super) struct Sessions {
     settings: Settings,
     layout: Layout,
-    tls: Option<Arc<Tls>>,
+    pub(super) tls: Option<Arc<Tls>>,
     slots: Vec<watch::Sender<Option<Arc<Session>>>>,
     /// Bumped whenever a slot changes.
     changed: watch::Sender<u64>,
@@ -199,27 +199,8 @@ impl Sessions {
     async fn open(&self, slot: usize) -> Result<Arc<Session>, OpenError> {
         let settings = &self.settings;
         let asked = settings.clock.boot();
-        let mut connector = zookeeper_client::Client::connector()
-            .with_session_timeout(settings.session_timeout)
-            .with_fail_eagerly();
-        for auth in &settings.auth {
-            connector = connector.with_auth(&auth.scheme, auth.credentials.expose());
-        }
-        let servers = settings.servers.join(",");
-        let connected = match &self.tls {
-            Some(tls) => connector.with_tls(tls.options()).secure_connect(&servers).await,
-            None => connector.connect(&servers).await,
-        };
-        let library = match connected {
-            Ok(library) => library,
-            Err(Error::AuthFailed) => return Err(OpenError::Auth),
-            Err(source) => return Err(self.unconnected(servers, source).await),
-        };
+        let (library, terms) = connect(settings, &settings.servers, self.tls.as_deref()).await?;
         let id = library.session_id().0;
-        let terms = Terms { timeout: library.session_timeout(), tick: settings.tick_time };
-        if terms.shortest_lease().is_zero() {
-            return Err(OpenError::NoLease { negotiated: terms.timeout, tick: terms.tick });
-        }
         if terms.timeout != settings.session_timeout {
             tracing::warn!(
                 asked = ?settings.session_timeout,
@@ -227,8 +208,7 @@ impl Sessions {
                 "the servers gave another session timeout than ledger.zookeeper.session_timeout"
             );
         }
-        let acls = if settings.auth.is_empty() { Acls::anyone_all() } else { Acls::creator_all() };
-        let client = Client::new(library, acls, self.metrics.clone());
+        let client = Client::new(library, settings.acls(), self.metrics.clone());
         prepare(&client, &self.layout).await?;
         let path = self.layout.heartbeat(&settings.gateway, id);
         let created =
@@ -246,15 +226,6 @@ impl Sessions {
         };
         let clocks = (settings.clock.clone(), Arc::clone(&self.time));
         Ok(Arc::new(Session::new((id, slot), client, (path, candidate), (terms, asked), clocks)))
-    }
-
-    async fn unconnected(&self, servers: String, source: Error) -> OpenError {
-        if let Some(tls) = &self.tls
-            && let Some(refusal) = tls.diagnose(&self.settings.servers).await
-        {
-            return OpenError::Tls(refusal);
-        }
-        OpenError::Connect { servers, source }
     }
 
     /// Until the session is lost, and until nothing of it is left.

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use zookeeper_client::Acls;
+
 use super::tls::TlsFiles;
 use crate::domain::{Clock, Secret};
 
@@ -45,6 +47,15 @@ pub struct Sweep {
     pub interval: Duration,
     /// Keys looked at in a second, at most.
     pub rate: u32,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// What every node is made with.
+    pub(super) fn acls(&self) -> Acls<'static> {
+        if self.auth.is_empty() { Acls::anyone_all() } else { Acls::creator_all() }
+    }
 }
 
 // === impl Sweep ===

@@ -33,7 +33,7 @@ impl Found {
     ) -> Result<Self, LedgerError> {
         let mut stored = Stored::decode(&Bytes::from(data)).map_err(|error| {
             tracing::error!(%error, zxid = stat.mzxid, "record is unreadable, its key is refused");
-            telemetry::ensemble::record_unreadable();
+            telemetry::record_unreadable();
             LedgerError::RecordUnreadable { reason: error.to_string() }
         })?;
         let written_at = time.at(stat.mtime);
@@ -54,13 +54,13 @@ impl Found {
                 }
             }
         };
-        let is_expired = time.now() >= expires_at;
+        let is_expired = time.is_past(expires_at);
         Ok(Self { stored, version: stat.version, is_expired, expires_at })
     }
 
     /// Whether it is expired for so long at least.
     pub(super) fn is_expired_for(&self, grace: Duration, time: &ServerTime) -> bool {
-        time.now() >= self.expires_at.after(grace)
+        time.is_past(self.expires_at.after(grace))
     }
 }
 

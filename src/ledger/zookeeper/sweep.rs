@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{
     core::Core,
@@ -11,19 +11,17 @@ use super::{
     paths::{self, KeyPaths, Layout, Sequence},
     session::Session,
     stored::Found,
+    time::MOST_DRIFT,
     undo::erase,
 };
 use crate::{
     domain::AttemptId,
     ledger::codec::Stored,
-    telemetry::{self, ensemble},
+    telemetry::{self, Stored as Counted},
 };
 
 /// After a record's retention: no cache and no lagging server shows a former life any more.
 const GRACE: Duration = Duration::from_mins(5);
-
-/// Further apart, one of the two clocks is wrong, and nothing is deleted on its word.
-const MOST_DRIFT: Duration = Duration::from_mins(5);
 
 /// Before the first pass, and between looks whether this gateway is elected.
 const LOOK: Duration = Duration::from_secs(10);
@@ -49,20 +47,36 @@ pub(super) fn start(core: &Arc<Core>, runtime: &tokio::runtime::Handle) {
 }
 
 async fn run(core: &Core) {
+    let (mut was_elected, mut next) = (false, Instant::now());
     loop {
         sleep(LOOK).await;
-        let candidate = core.sessions.all().into_iter().find(|session| session.candidate.is_some());
-        let Some(session) = candidate.filter(|session| session.is_leased()) else { continue };
-        let Some(node) = session.candidate.clone() else { continue };
-        match is_elected(core, &session, &node).await {
-            Ok(true) => {
-                if let Err(fault) = pass(core, &session).await {
+        let elected = elected(core).await;
+        if let Some(session) = &elected {
+            if Instant::now() >= next {
+                if let Err(fault) = pass(core, session).await {
                     tracing::warn!(%fault, "sweeping was interrupted");
                 }
-                sleep(core.settings.sweep.interval).await;
+                next = Instant::now() + core.settings.sweep.interval;
             }
-            Ok(false) => {}
-            Err(fault) => tracing::debug!(%fault, "the election of the sweeper is not known"),
+        } else if was_elected {
+            // Another one tells now: the sum over all gateways must be right.
+            telemetry::record_stored(&Counted::default());
+            telemetry::sweep_stopped(false);
+        }
+        was_elected = elected.is_some();
+    }
+}
+
+/// The session to sweep under, if this gateway is the one to sweep.
+async fn elected(core: &Core) -> Option<Arc<Session>> {
+    let candidate = core.sessions.all().into_iter().find(|session| session.candidate.is_some());
+    let session = candidate.filter(|session| session.is_leased())?;
+    let node = session.candidate.clone()?;
+    match is_elected(core, &session, &node).await {
+        Ok(is_elected) => is_elected.then_some(session),
+        Err(fault) => {
+            tracing::debug!(%fault, "the election of the sweeper is not known");
+            None
         }
     }
 }
@@ -88,11 +102,11 @@ pub(super) async fn pass(core: &Core, session: &Arc<Session>) -> Result<Pass, Fa
     for number in 0..Layout::SHARDS {
         let drift = core.time().drift();
         if drift > MOST_DRIFT {
-            ensemble::sweep_stopped(true);
+            telemetry::sweep_stopped(true);
             tracing::error!(?drift, "wall clock left the servers' time, sweeping stopped");
             return Ok(seen);
         }
-        ensemble::sweep_stopped(false);
+        telemetry::sweep_stopped(false);
         let shard = core.layout.shard(number);
         let keys = match session.client.children(&shard).await {
             Ok(keys) => keys,
@@ -105,7 +119,7 @@ pub(super) async fn pass(core: &Core, session: &Arc<Session>) -> Result<Pass, Fa
             sleep(pause).await;
         }
     }
-    telemetry::record_stored(&telemetry::Stored {
+    telemetry::record_stored(&Counted {
         in_progress: seen.in_progress,
         completed: seen.completed,
         unknown: seen.unknown,

@@ -23,6 +23,12 @@ struct State {
     passed: Vec<(Timestamp, Duration)>,
 }
 
+/// Further apart, one of two clocks is wrong.
+pub(super) const MOST_DRIFT: Duration = Duration::from_mins(5);
+
+/// Between writes that were stamped in one order and acknowledged in the other.
+const OVERTAKING: Duration = Duration::from_secs(10);
+
 // === impl ServerTime ===
 
 impl ServerTime {
@@ -34,7 +40,10 @@ impl ServerTime {
     pub(super) fn observe(&self, mtime: i64) {
         let (mtime, now) = (stamp(mtime), self.clock.boot());
         let mut state = self.lock();
-        if state.newest.is_none_or(|(newest, _)| newest <= mtime) {
+        // Acknowledgements overtake each other by a little; by more, the leader's clock was set
+        // back, or another server leads.
+        let is_newer = |newest: Timestamp| newest <= mtime || newest.since(mtime) > OVERTAKING;
+        if state.newest.is_none_or(|(newest, _)| is_newer(newest)) {
             state.newest = Some((mtime, now));
         }
     }
@@ -48,6 +57,13 @@ impl ServerTime {
     /// What a server's stamp says.
     pub(super) fn at(&self, mtime: i64) -> Timestamp {
         self.lock().shown(stamp(mtime))
+    }
+
+    /// Whether it is `moment` or later, beyond doubt. While the leader's clock and this machine's
+    /// differ by more than [`MOST_DRIFT`], one of them is wrong and nothing is over: that repeats
+    /// an old answer, while an end that comes too early executes a payment again.
+    pub(super) fn is_past(&self, moment: Timestamp) -> bool {
+        self.now() >= moment && self.drift() <= MOST_DRIFT
     }
 
     /// How far this machine's wall clock is from the servers', in either direction.

@@ -61,11 +61,6 @@ impl Turns {
         Ok(Turn { turns: Arc::clone(self), key, phase })
     }
 
-    /// Whether a request of this gateway waits for the key's holder.
-    pub(super) fn is_waited_for(&self, key: &KeyId) -> bool {
-        self.lock().get(key).is_some_and(|phase| *phase.borrow() == Phase::Queued)
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, watch::Receiver<Phase>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -21,6 +21,8 @@ pub(crate) struct Deployment {
     limits: &'static str,
     upstream: &'static str,
     ledger: &'static str,
+    admin: &'static str,
+    top: &'static str,
     zookeeper: String,
 }
 
@@ -57,6 +59,8 @@ impl Deployment {
             limits: "",
             upstream: "",
             ledger: "",
+            admin: "",
+            top: "",
             zookeeper: String::new(),
         }
     }
@@ -86,6 +90,16 @@ impl Deployment {
     /// More fields of `ledger`.
     pub(crate) fn ledger(self, ledger: &'static str) -> Self {
         Self { ledger, ..self }
+    }
+
+    /// More fields of `admin`.
+    pub(crate) fn admin(self, admin: &'static str) -> Self {
+        Self { admin, ..self }
+    }
+
+    /// More lines of the top level.
+    pub(crate) fn top(self, top: &'static str) -> Self {
+        Self { top, ..self }
     }
 
     /// One more line of `ledger.zookeeper`.
@@ -183,14 +197,14 @@ impl Plan<'_> {
 
     pub(crate) fn text(&self) -> String {
         let Deployment { root, session_timeout, sessions, .. } = self.deployment;
-        let Deployment { rules, limits, upstream, ledger, .. } = self.deployment;
+        let Deployment { rules, limits, upstream, ledger, admin, top, .. } = self.deployment;
         let servers: Vec<_> = self.servers.iter().map(|server| format!("'{server}'")).collect();
         let servers = servers.join(", ");
         let (endpoint, zookeeper) = (self.endpoint, &self.zookeeper);
         format!(
             "
 listen: {{ address: '127.0.0.1:0' }}
-admin: {{ address: '127.0.0.1:0' }}
+admin: {{ address: '127.0.0.1:0', {admin} }}
 gateway_id: tested
 ledger:
   kind: zookeeper
@@ -213,6 +227,7 @@ routes:
   - name: plain
     match: {{ path_prefix: / }}
     upstream: payments
+{top}
 "
         )
     }

@@ -81,6 +81,11 @@ impl Ensemble {
 
     /// Three more servers. Server I reaches server J for their quorum through `wires[I][J]`.
     pub(crate) async fn own() -> (Self, Wires) {
+        Self::own_with("").await
+    }
+
+    /// The same with these options of the Java machine.
+    pub(crate) async fn own_with(options: &str) -> (Self, Wires) {
         let guard = OWN.lock().await;
         let folder = tempfile::tempdir().unwrap();
         let port = own_port();
@@ -89,6 +94,7 @@ impl Ensemble {
             ("ONCEGATE_ZK_DIR", folder.path().to_str().unwrap().to_owned()),
             ("ONCEGATE_ZK_PORT", port.to_string()),
             ("ONCEGATE_ZK_VIA", wires.described()),
+            ("JAVA_TOOL_OPTIONS", options.to_owned()),
         ];
         let servers =
             (1..=3).map(|number| SocketAddr::from(([127, 0, 0, 1], port + number))).collect();
@@ -256,7 +262,7 @@ async fn mntr(server: SocketAddr) -> HashMap<String, String> {
 }
 
 /// What a server answers to one of its four-letter words.
-async fn word(server: SocketAddr, word: &str) -> String {
+pub(crate) async fn word(server: SocketAddr, word: &str) -> String {
     let asked = async {
         let mut stream = TcpStream::connect(server).await.unwrap();
         stream.write_all(word.as_bytes()).await.unwrap();

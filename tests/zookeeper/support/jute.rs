@@ -59,6 +59,13 @@ pub(crate) fn xid(packet: &Bytes) -> i32 {
     packet.clone().get_i32()
 }
 
+/// The same reply with the error code of a request that the server does not know.
+pub(crate) fn unimplemented(reply: &Bytes) -> Bytes {
+    const UNIMPLEMENTED: i32 = -6;
+    // Its number and the transaction's, and nothing after the code.
+    [&reply[..12], &UNIMPLEMENTED.to_be_bytes()].concat().into()
+}
+
 /// The kind of a request after the handshake.
 pub(crate) fn kind(packet: &Bytes) -> Kind {
     let mut rest = packet.clone();

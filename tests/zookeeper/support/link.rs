@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     Ensemble,
-    jute::{Kind, kind, read_packet, write_packet, xid},
+    jute::{Kind, kind, read_packet, unimplemented, write_packet, xid},
 };
 use crate::shared::soon;
 
@@ -32,6 +32,8 @@ pub(crate) enum Fate {
     RequestHeld,
     /// It is applied; its reply waits, and all behind it, until [`Link::let_go`].
     ReplyHeld,
+    /// The reply is that of a server that does not know such requests.
+    Unknown,
 }
 
 /// One proxy for each server; it ends with its test.
@@ -224,7 +226,7 @@ impl Pump {
                     return None;
                 }
                 Some(Fate::RequestHeld) => self.state.hold().await,
-                Some(Fate::ReplyLost | Fate::ReplyHeld) | None => {}
+                Some(Fate::ReplyLost | Fate::ReplyHeld | Fate::Unknown) | None => {}
             }
             self.pending.lock().unwrap().insert(xid(&packet), (kind, fate));
             self.pass(&packet).await?;
@@ -235,7 +237,7 @@ impl Pump {
         let handshake = read_packet(&mut self.from).await?;
         self.pass(&handshake).await?;
         loop {
-            let packet = read_packet(&mut self.from).await?;
+            let mut packet = read_packet(&mut self.from).await?;
             // Notifications of watches answer no request.
             let answered = self.pending.lock().unwrap().remove(&xid(&packet));
             match answered.and_then(|(_, fate)| fate) {
@@ -244,6 +246,7 @@ impl Pump {
                     return None;
                 }
                 Some(Fate::ReplyHeld) => self.state.hold().await,
+                Some(Fate::Unknown) => packet = unimplemented(&packet),
                 Some(Fate::RequestLost | Fate::RequestHeld) | None => {}
             }
             self.pass(&packet).await?;

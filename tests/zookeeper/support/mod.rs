@@ -9,7 +9,7 @@ mod wires;
 
 pub(crate) use self::{
     deployment::Deployment,
-    ensemble::{Ensemble, Which},
+    ensemble::{Ensemble, Which, word},
     jute::Kind,
     link::{Fate, Link},
     peer::{Node, Peer},

@@ -60,6 +60,10 @@ impl Directory for Numbered {
         3
     }
 
+    fn longest_call(&self, _route: &str) -> Duration {
+        Duration::from_secs(30)
+    }
+
     fn config(&self) -> Arc<str> {
         r#"{"admin":{"token":"<hidden>"}}"#.into()
     }

@@ -27,7 +27,7 @@ use crate::{
         },
         suite::{
             Harness,
-            operator::{OperatorHarness, left_unknown},
+            operator::{CALL, OperatorHarness, left_unknown},
             requests::{UNKNOWN, answer, begin, completed, owner, patient, request, takeover},
         },
     },
@@ -218,7 +218,7 @@ async fn what_cannot_be_read_is_named_and_not_decided_about() {
     assert_eq!(std::mem::discriminant(&ledger.show(KEY).await.unwrap_err()), kind);
     for refused in [
         ledger.release(KEY).await,
-        ledger.force(KEY).await,
+        ledger.force(KEY, CALL).await,
         ledger.resolve(KEY, answer("by hand")).await.map(drop),
     ] {
         let Err(DecideError::Ledger(error)) = refused else { panic!("{refused:?}") };

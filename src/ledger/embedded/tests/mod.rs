@@ -4,6 +4,7 @@ mod clocks;
 mod crash;
 mod decisions;
 mod disk;
+mod examined;
 mod faults;
 mod harness;
 mod leftovers;

@@ -8,8 +8,11 @@ use super::harness::{new_root, open};
 use crate::{
     domain::AttemptId,
     ledger::{
-        EndError, Ledger, LedgerError,
-        suite::requests::{answer, begin, executing, owner, patient, request, unknown},
+        DecideError, EndError, Ledger, LedgerError, Operator,
+        suite::{
+            operator::CALL,
+            requests::{answer, begin, executing, owner, patient, request, unknown},
+        },
         zookeeper::{ZooKeeper, reconcile::reconcile, session::Session},
     },
 };
@@ -41,6 +44,25 @@ async fn a_hold_is_lost_with_its_session_and_its_key_is_unknown() {
     unknown(begin(&second, patient(1)).await);
     // The ledger goes on with another session.
     owner(begin(&first, patient(2)).await).release().await.unwrap();
+}
+
+// Z36
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_outlived_every_call_is_taken_by_force_and_leaves_the_key_unknown() {
+    let (ledger, first, second) = ledgers().await;
+    let hold = executing(&first, request(1)).await;
+    let key = request(1).key;
+    let let_pass = |duration| ledger.core.time().pass(duration);
+    let_pass(CALL);
+    let too_early = ledger.force(key, CALL).await;
+    assert!(matches!(too_early, Err(DecideError::NotForced { .. })), "{too_early:?}");
+
+    let_pass(ledger.core.settings.session_timeout);
+    ledger.force(key, CALL).await.unwrap();
+
+    unknown(begin(&second, patient(1)).await);
+    assert_eq!(hold.commit(answer("late")).await.unwrap_err(), EndError::LockLost);
+    unknown(begin(&second, patient(1)).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -76,7 +76,7 @@ fn connect(server: &str) -> io::Result<TcpStream> {
 }
 
 /// The name that a server's certificate must have.
-pub(super) fn server_name(server: &str) -> Option<ServerName<'static>> {
+pub(in crate::ledger::zookeeper) fn server_name(server: &str) -> Option<ServerName<'static>> {
     let (host, _port) = server.rsplit_once(':')?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     ServerName::try_from(host.to_owned()).ok()

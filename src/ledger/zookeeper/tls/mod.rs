@@ -14,6 +14,7 @@ use rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{TlsDynamicCerts, TlsOptions};
 
+pub(super) use self::diagnosis::server_name;
 use self::files::{Material, Pems};
 pub use self::{
     diagnosis::TlsRefusal,
@@ -38,7 +39,7 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// Whether a certificate can be for the host of this `host:port`.
 pub fn can_be_certified(server: &str) -> bool {
-    diagnosis::server_name(server).is_some()
+    server_name(server).is_some()
 }
 
 // === impl Tls ===
@@ -56,9 +57,14 @@ impl Tls {
         TlsOptions::new().with_certs(self.certs.clone())
     }
 
+    /// For connections that are made now.
+    pub(super) fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.lock().config)
+    }
+
     /// Why none of the servers is connected to, if TLS is why.
     pub(super) async fn diagnose(&self, servers: &[String]) -> Option<TlsRefusal> {
-        let (servers, config) = (servers.to_vec(), Arc::clone(&self.lock().config));
+        let (servers, config) = (servers.to_vec(), self.config());
         let look = tokio::task::spawn_blocking(move || diagnosis::diagnose(&servers, &config));
         look.await.ok().flatten()
     }

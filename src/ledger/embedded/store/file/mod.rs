@@ -1,6 +1,7 @@
 //! One redb file: a transaction and an fsync for each batch.
 
 mod boxed;
+mod look;
 mod open;
 
 use std::{
@@ -13,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, WriteTransaction};
 
+pub(in crate::ledger::embedded) use self::look::{Look, look};
 pub use self::open::OpenError;
 pub(in crate::ledger::embedded) use self::open::Opener;
 #[cfg(test)]

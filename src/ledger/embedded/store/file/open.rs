@@ -260,7 +260,7 @@ fn prepare(
     Ok(identity)
 }
 
-enum Trouble {
+pub(super) enum Trouble {
     Open(OpenError),
     Store(redb::Error),
 }
@@ -278,7 +278,7 @@ impl From<redb::Error> for Trouble {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the engine's errors are open-ended")]
-fn refusal(path: PathBuf, error: DatabaseError) -> OpenError {
+pub(super) fn refusal(path: PathBuf, error: DatabaseError) -> OpenError {
     match redb::Error::from(error) {
         redb::Error::DatabaseAlreadyOpen | redb::Error::LockProtocolMismatch => {
             OpenError::InUse { path }

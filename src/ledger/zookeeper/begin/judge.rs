@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{paths, stored::Found};
 use crate::{
     domain::{AttemptId, Cause, Fingerprint, Intent, Record, StoredBody},
-    ledger::{Begin, Begun, KeyState, Takeover, codec::Stored},
+    ledger::{
+        Begin, Begun, KeyState, Takeover,
+        codec::Stored,
+        zookeeper::{paths, stored::Found},
+    },
 };
 
 /// What is to be done about a key.
@@ -40,18 +43,18 @@ pub(super) fn judge(request: &Begin, children: &[String], found: Option<&Found>)
     };
     match stored {
         Stored::Intent { intent, .. } if paths::find_own(children, intent.attempt_id).is_some() => {
-            if is_same(request, &intent.fingerprint) {
+            if request.is_retry_of(&intent.fingerprint) {
                 Verdict::Held(intent.attempt_id)
             } else {
                 Verdict::Mismatch(KeyState::InProgress)
             }
         }
         _ if *is_expired => Verdict::Open(Opening::fresh(request, Some(*version))),
-        Stored::Completed(record) if is_same(request, &record.fingerprint) => {
+        Stored::Completed(record) if request.is_retry_of(&record.fingerprint) => {
             Verdict::Replay(Arc::new(record.clone()))
         }
         Stored::Completed(_) => Verdict::Mismatch(KeyState::Completed),
-        Stored::Intent { intent, .. } if is_same(request, &intent.fingerprint) => {
+        Stored::Intent { intent, .. } if request.is_retry_of(&intent.fingerprint) => {
             unknown(request, intent, *version)
         }
         Stored::Intent { .. } => Verdict::Mismatch(KeyState::Unknown),
@@ -75,14 +78,6 @@ fn unknown(request: &Begin, earlier: &Intent, version: i32) -> Verdict {
     }
 }
 
-/// By the recipe that was current when `stored` was made.
-fn is_same(request: &Begin, stored: &Fingerprint) -> bool {
-    if request.fingerprint.recipe == stored.recipe {
-        return request.fingerprint.digest == stored.digest;
-    }
-    request.subject.matches(stored)
-}
-
 // === impl Verdict ===
 
 impl Verdict {
@@ -95,8 +90,8 @@ impl Verdict {
         }
     }
 
-    #[expect(clippy::result_large_err, reason = "it is matched at once and never kept")]
     /// What the caller is told, where nothing else is to be done.
+    #[expect(clippy::result_large_err, reason = "it is matched at once and never kept")]
     pub(super) fn told(self) -> Result<Begun, Self> {
         match self {
             Self::Replay(record) => Ok(Begun::Completed(record)),

@@ -1,14 +1,16 @@
 //! Pages of the keys in the ensemble, shard by shard.
 
-use super::{
-    core::Core,
-    fault::{Fault, Refusal},
-    operator::{fresh_session, look, unavailable},
-    paths::Layout,
-};
+use super::{fresh_session, look, unavailable};
 use crate::{
     domain::KeyId,
-    ledger::{LedgerError, ListError, Page, Query},
+    ledger::{
+        LedgerError, ListError, Page, Query,
+        zookeeper::{
+            core::Core,
+            fault::{Fault, Refusal},
+            paths::Layout,
+        },
+    },
 };
 
 /// Keys that one page looks at, at most: those that do not fit the query cost a read, too.

@@ -6,22 +6,24 @@ use tokio::time::sleep_until;
 use zookeeper_client::{MultiWriteResult, Stat};
 
 use super::{
-    begin::{Seeker, Step, Taken, again},
-    client::{Op, Operation},
-    fault::{Fault, Refusal},
+    Seeker, Step, Taken, again,
     judge::{Opening, Verdict, judge},
-    lock::{Asked, Lock, Place},
-    paths,
-    session::Session,
-    stored::{Found, token},
-    turns::Turn,
-    undo,
 };
 use crate::{
     domain::{AttemptId, Intent},
     ledger::{
         Begun, LedgerError,
         codec::{Stored, encode_readable_intent},
+        zookeeper::{
+            client::{Op, Operation},
+            fault::{Fault, Refusal},
+            lock::{Asked, Lock, Place},
+            paths,
+            session::Session,
+            stored::{Found, token},
+            turns::Turn,
+            undo,
+        },
     },
     telemetry::ensemble,
 };
@@ -64,8 +66,14 @@ impl Seeker<'_> {
         if let Some(observer) = &self.request.observer {
             observer.queued(&lock.for_log(true));
         }
+        let mut was_woken = false;
         loop {
-            let behind = match lock.place(self.paths).await {
+            let place = lock.place(self.paths).await;
+            if was_woken && matches!(place, Ok(Place::Lowest(_))) {
+                ensemble::lock_inherited(&self.request.origin.route);
+                was_woken = false;
+            }
+            let behind = match place {
                 Ok(Place::Lowest(children)) => match self.decide(&lock, &children).await {
                     Decided::Told(begun) => {
                         lock.leave(self.core).await;
@@ -116,7 +124,7 @@ impl Seeker<'_> {
             let waited = self.wait_behind(&lock, &behind).await;
             drop(watching);
             match waited {
-                Waited::Changed => {}
+                Waited::Changed => was_woken = true,
                 Waited::Enough => {
                     lock.leave(self.core).await;
                     return Step::Told(Ok(Begun::InProgress));

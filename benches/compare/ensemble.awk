@@ -1,0 +1,38 @@
+# Medians of the rounds as a table. Fields: case, keys/s, p50, p99 (µs).
+
+function median(case, field,    list, n, i, j, swap) {
+    n = 0
+    for (i = 1; i <= rounds[case]; i++) list[++n] = value[case, field, i]
+    for (i = 2; i <= n; i++)
+        for (j = i; j > 1 && list[j] < list[j - 1]; j--) {
+            swap = list[j]; list[j] = list[j - 1]; list[j - 1] = swap
+        }
+    return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
+}
+
+function ratio(case) {
+    if (case !~ /^gateways?$/ || !("bare" in rounds)) return "–"
+    return sprintf("%.2f", median(case, 2) / median("bare", 2))
+}
+
+# What the gateway adds to the upstream's own time, in times of the bare client's.
+function added(case) {
+    if (case != "gateway-1" || !("bare-1" in rounds) || !("direct-1" in rounds)) return "–"
+    return sprintf("%.2f", (median(case, 3) - median("direct-1", 3)) / median("bare-1", 3))
+}
+
+{
+    if (!($1 in rounds)) order[++cases] = $1
+    rounds[$1]++
+    for (field = 2; field <= NF; field++) value[$1, field, rounds[$1]] = $field + 0
+}
+
+END {
+    print "| case | keys/s | × bare | p50 ms | p99 ms | added p50 × bare-1 |"
+    print "|---|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= cases; i++) {
+        case = order[i]
+        printf "| %s | %.0f | %s | %.2f | %.2f | %s |\n", case, median(case, 2), ratio(case),
+            median(case, 3) / 1000, median(case, 4) / 1000, added(case)
+    }
+}
