@@ -25,7 +25,10 @@ use oncegate::{
         idempotency::{Settings, Shared},
     },
     ledger::embedded::{self, Durability, Embedded, Sweep},
-    telemetry::KeyNaming,
+    telemetry::{
+        KeyNaming,
+        trace::{Trace, Tracer},
+    },
 };
 use tokio::runtime::Runtime;
 use tower::{Layer, Service, ServiceExt, service_fn, util::ServiceFn};
@@ -112,6 +115,7 @@ fn shared() -> Shared {
         gateway: "gateway-1-5f3c".into(),
         secret: None,
         key_naming: KeyNaming::Plain,
+        tracer: Tracer::default(),
     }
 }
 
@@ -167,6 +171,7 @@ fn call(parts: &Parts, settings: &Settings, permits: &Permits) -> Call {
             route: Arc::clone(&settings.route),
             gateway: "gateway-1-5f3c".into(),
             request_id: "0192e4a6-5bd4-7c3e-8f9a-1b2c3d4e5f60".into(),
+            trace: None,
         },
         policy: Arc::clone(&settings.policy),
         wait_until: settings.wait.map(|wait| tokio::time::Instant::now() + wait),
@@ -175,5 +180,6 @@ fn call(parts: &Parts, settings: &Settings, permits: &Permits) -> Call {
         idempotency_key: key,
         key_naming: KeyNaming::Plain,
         metrics: settings.metrics.clone(),
+        trace: Trace::default(),
     }
 }

@@ -162,6 +162,7 @@ fn request(number: u64) -> Begin {
             route: "charges".into(),
             gateway: "gateway-1-5f3c".into(),
             request_id: "0192e4a6-5bd4-7c3e-8f9a-1b2c3d4e5f60".into(),
+            trace: None,
         },
         retention: Retention {
             completed: Duration::from_hours(24),

@@ -16,7 +16,7 @@
 //! | 5     | [`gateway`]   | HTTP: layers, headers, bodies, problems      | locks                     |
 //! | 6     | [`arbiter`]   | execute, join, wait, replay or refuse        | HTTP connections          |
 //! | 7     | [`ledger`]    | who holds a key and what was answered        | routes, HTTP, policies    |
-//! | 8     | [`telemetry`] | the name of every metric and log event       | who counts                |
+//! | 8     | [`telemetry`] | the name of every metric, span and log event | who counts                |
 //! | 9     | [`domain`]    | the words the rest of the crate speaks       | everything else           |
 
 pub mod cli;

@@ -21,7 +21,10 @@ use crate::{
     },
     ledger::{Takeover, embedded, zookeeper},
     server,
-    telemetry::{KeyNaming, RouteMetrics, log},
+    telemetry::{
+        KeyNaming, RouteMetrics, log,
+        trace::{self, Tracer},
+    },
 };
 
 /// Idle client connections are kept as long as nginx keeps them.
@@ -129,7 +132,19 @@ pub(super) fn server(config: &Config) -> server::Settings {
     }
 }
 
-pub(super) fn shared(config: &Config, arbiter: Arbiter, gateway: Arc<str>) -> Shared {
+/// `None` where no spans are wanted.
+pub(super) fn tracing(config: &Config, gateway: &Arc<str>) -> Option<trace::Settings> {
+    let tracing = config.tracing.as_ref()?;
+    let collector = tracing.otlp_endpoint.authority.clone();
+    Some(trace::Settings { collector, gateway: Arc::clone(gateway) })
+}
+
+pub(super) fn shared(
+    config: &Config,
+    arbiter: Arbiter,
+    gateway: Arc<str>,
+    tracer: Tracer,
+) -> Shared {
     let limits = &config.limits;
     Shared {
         arbiter,
@@ -141,6 +156,7 @@ pub(super) fn shared(config: &Config, arbiter: Arbiter, gateway: Arc<str>) -> Sh
             LogKeys::Plain => KeyNaming::Plain,
             LogKeys::Hashed => KeyNaming::Hashed,
         },
+        tracer,
     }
 }
 

@@ -47,6 +47,7 @@ impl Running {
         }
         let unchanged = [
             ("log", self.config.log == config.log),
+            ("tracing", self.config.tracing == config.tracing),
             ("drain_delay", self.config.drain_delay == config.drain_delay),
             ("drain_timeout", self.config.drain_timeout == config.drain_timeout),
         ];

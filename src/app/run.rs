@@ -18,12 +18,16 @@ use super::{
     workers::Workers,
 };
 use crate::{
+    BoxError,
     admin::{Admin, Api, Readiness},
     arbiter::Arbiter,
     config::{Config, Warning},
     domain::Clock,
     server::Server,
-    telemetry,
+    telemetry::{
+        self,
+        trace::{self, Tracer},
+    },
 };
 
 /// What to run.
@@ -52,6 +56,8 @@ pub enum RunError {
     Log(#[from] telemetry::log::InitError),
     #[error("could not start metrics")]
     Metrics(#[from] telemetry::InstallError),
+    #[error("could not start sending spans to tracing.otlp_endpoint")]
+    Tracing(#[source] BoxError),
     #[error("could not start the threads that open the ledger and serve requests")]
     Threads(#[source] io::Error),
     #[error("could not listen for signals")]
@@ -81,6 +87,13 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
     let addresses = Addresses { public: bound.local_address(), admin: admin.local_address() };
     let serving_admin = tokio::spawn(admin.serve());
     let gateway_id = build::gateway_id(&config);
+    let (tracer, exporter) = match build::tracing(&config, &gateway_id) {
+        Some(settings) => {
+            let (tracer, exporter) = trace::start(&settings).map_err(RunError::Tracing)?;
+            (tracer, Some(exporter))
+        }
+        None => (Tracer::default(), None),
+    };
     let opening = ledger::open(&config, &gateway_id);
     let Some(opened) = unless_stopped(&mut signals, opening).await else {
         tracing::info!("gateway stopped before it had started");
@@ -96,7 +109,7 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         directory: Arc::new(Directory::new(in_effect.subscribe(), arbiter.clone())),
         token: config.admin.token.clone(),
     };
-    let shared = build::shared(&config, arbiter.clone(), gateway_id);
+    let shared = build::shared(&config, arbiter.clone(), gateway_id, tracer);
     let upstreams = build::upstreams(&config, &[]);
     let (services, current) = watch::channel(build::gateway(&config, &shared, &upstreams));
 
@@ -137,6 +150,9 @@ pub async fn run(program: Program, started: impl FnOnce(Addresses)) -> Result<()
         tracing::error!("ledger is not closed: what it could not store is unknown from now on");
     }
     drop(workers);
+    if let Some(exporter) = exporter {
+        exporter.flush().await;
+    }
     for task in background {
         task.abort();
     }

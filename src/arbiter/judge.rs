@@ -17,7 +17,7 @@ use super::{
 use crate::{
     domain::Record,
     ledger::KeyState,
-    telemetry::{self, RouteMetrics},
+    telemetry::{self, RouteMetrics, trace::Step},
 };
 
 /// What a follower learned.
@@ -68,6 +68,7 @@ impl Arbiter {
         let max_waiters = self.0.max_waiters_per_key.load(Ordering::Relaxed);
         let _waiter = call.metrics.waiter();
         let _waited = Waited { metrics: &call.metrics, started: Instant::now() };
+        let _span = call.trace.begin(Step::Wait);
         loop {
             let (phase, changed) = follower.look();
             let must_wait_for_verdict = match phase {
@@ -131,6 +132,7 @@ fn ended<L>(call: &Call, ending: Ending) -> Followed<L> {
 
 pub(super) fn replay_or_refuse<L>(call: &Call, record: Arc<Record>, joined: bool) -> Verdict<L> {
     if call.matches(&record.fingerprint) {
+        call.trace.link(record.origin.trace);
         Verdict::Replay { record, joined }
     } else {
         Verdict::Refused(Refusal::KeyReused(KeyState::Completed))

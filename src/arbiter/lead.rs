@@ -17,7 +17,7 @@ use super::{
 use crate::{
     domain::{Cause, StoredResponse},
     ledger::{Begin, Begun, EndError, Ended, Hold, LedgerError},
-    telemetry::{Phase, Transition},
+    telemetry::{Phase, Transition, trace::Step},
 };
 
 /// How far an execution came that is watched.
@@ -85,7 +85,10 @@ impl Arbiter {
             }
             Ok(Begun::FingerprintMismatch(state)) => refused(Refusal::KeyReused(state)),
             Ok(Begun::InProgress) => refused(Refusal::InProgress),
-            Ok(Begun::Unknown(_)) => refused(Refusal::OutcomeUnknown),
+            Ok(Begun::Unknown(intent)) => {
+                call.trace.link(intent.origin.trace);
+                refused(Refusal::OutcomeUnknown)
+            }
             Err(error) => refused(ledger_failed(&call, &error)),
         };
         leader.end(call.fingerprint.clone(), ending(&verdict, unstored));
@@ -112,8 +115,13 @@ impl Arbiter {
             observer: Some(queue.clone()),
         };
         let started = Instant::now();
+        let span = call.trace.begin(Step::Begin);
         let verdict = self.0.ledger.begin(begin).await;
         let mut took = started.elapsed();
+        if let Ok(Begun::Owner(hold)) = &verdict {
+            call.trace.attempt(hold.attempt(), hold.token());
+        }
+        drop(span);
         if let Some((waited, place)) = queue.left() {
             took = took.saturating_sub(waited);
             call.metrics.ledger_phase(Phase::Wait, waited);
@@ -153,6 +161,7 @@ impl Arbiter {
             // Here the execution is dropped, and with it the connection to the upstream.
         };
         let started = Instant::now();
+        let _span = call.trace.begin(Step::Commit);
         let ended = match execution {
             Ok(execution) => self.settle(call, hold, execution).await,
             Err(given_up) => refused(give_up(call, hold, &given_up).await),

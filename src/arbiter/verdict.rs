@@ -10,7 +10,7 @@ use crate::{
         FencingToken, Fingerprint, IdempotencyKey, KeyId, Origin, Record, StoredResponse, Subject,
     },
     ledger::{Gate, KeyState, LockPlace},
-    telemetry::{KeyNaming, LockEvent, RouteMetrics, SessionId, Transition},
+    telemetry::{KeyNaming, LockEvent, RouteMetrics, SessionId, Transition, trace::Trace},
 };
 
 /// A keyed request, read completely.
@@ -32,6 +32,8 @@ pub struct Call {
     pub idempotency_key: IdempotencyKey,
     pub key_naming: KeyNaming,
     pub metrics: RouteMetrics,
+    /// Of the request.
+    pub trace: Trace,
 }
 
 /// What the one that executes is given.

@@ -79,6 +79,9 @@ impl Config {
             "routes": self.routes.iter().map(|it| self.route(it)).collect::<Vec<_>>(),
             "drain_delay": duration(self.drain_delay),
             "drain_timeout": duration(self.drain_timeout),
+            "tracing": self.tracing.as_ref().map(|tracing| {
+                json!({ "otlp_endpoint": tracing.otlp_endpoint.to_string() })
+            }),
             "log": {
                 "format": match self.log.format {
                     LogFormat::Json => "json",

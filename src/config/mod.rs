@@ -30,7 +30,7 @@ pub use self::{
     model::{
         Admin, Balance, Config, Disposition, Endpoint, FingerprintRule, ForwardKey, Idempotency,
         InProgress, Ledger, LedgerKind, Limits, Listen, Log, LogFormat, LogKeys, Match,
-        OnSessionLoss, Responses, Route, Storage, UnknownOutcome, Upstream, ZooKeeper,
+        OnSessionLoss, Responses, Route, Storage, Tracing, UnknownOutcome, Upstream, ZooKeeper,
         ZooKeeperAuth,
     },
     remark::{Mistake, Warning},

@@ -28,6 +28,9 @@ const LONG_SECRET: usize = 16;
 /// Below it, an ordinary pause of a process ends its leases.
 const SHORT_LEASE: Duration = Duration::from_secs(2);
 
+/// Of collectors, for OTLP over gRPC.
+const GRPC: u16 = 4317;
+
 /// Collects warnings with the places of their fields.
 struct Warnings<'a> {
     tree: &'a Node,
@@ -44,6 +47,7 @@ pub(super) fn of(config: &Config, tree: &Node, source: &Source) -> Vec<Warning> 
     warnings.proxies(config);
     warnings.ledger(config);
     warnings.upstreams(config);
+    warnings.tracing(config);
     for (index, route) in config.routes.iter().enumerate() {
         let (earlier, index) = (&config.routes[..index], index.to_string());
         warnings.route(earlier, &index, route);
@@ -125,6 +129,16 @@ impl Warnings<'_> {
                      proxies only",
                 );
             }
+        }
+    }
+
+    fn tracing(&mut self, config: &Config) {
+        if config.tracing.as_ref().is_some_and(|tracing| tracing.otlp_endpoint.port == GRPC) {
+            self.warn(
+                &["tracing", "otlp_endpoint"],
+                "at port 4317 collectors usually speak gRPC, and spans are sent over HTTP; that is \
+                 usually port 4318",
+            );
         }
     }
 

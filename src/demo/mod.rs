@@ -62,6 +62,7 @@ fn in_flags(error: RunError) -> RunError {
         RunError::Ledger(_)
         | RunError::Log(_)
         | RunError::Metrics(_)
+        | RunError::Tracing(_)
         | RunError::Threads(_)
         | RunError::Signals(_) => error,
     }

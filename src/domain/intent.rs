@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{FencingToken, Fingerprint, Timestamp};
+use super::{FencingToken, Fingerprint, Timestamp, TracePoint};
 
 /// Names one attempt, in the record and in the name of its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -19,6 +19,8 @@ pub struct Origin {
     /// The gateway's id with its random suffix.
     pub gateway: Arc<str>,
     pub request_id: Arc<str>,
+    /// The span of the request that made it, where it is recorded.
+    pub trace: Option<TracePoint>,
 }
 
 /// For how long a key is remembered.

@@ -13,6 +13,7 @@ mod scope;
 mod secret;
 mod tether;
 mod token;
+mod trace;
 
 #[cfg(test)]
 pub(crate) use self::clock::Hands;
@@ -29,4 +30,5 @@ pub use self::{
     secret::Secret,
     tether::{Tether, Tethered},
     token::FencingToken,
+    trace::TracePoint,
 };

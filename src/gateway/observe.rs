@@ -13,7 +13,10 @@ use tokio::time::Instant;
 use super::RequestId;
 use crate::{
     arbiter::Permit,
-    telemetry::{Access, Outcome, RouteMetrics},
+    telemetry::{
+        Access, Outcome, RouteMetrics,
+        trace::{Ended, Trace},
+    },
 };
 
 /// What is said about a request once it has ended; dropping it says it.
@@ -32,6 +35,7 @@ pub(super) struct Observation {
     pub(super) outcome: Outcome,
     /// Of an unkeyed request: it is in flight until its answer has ended.
     pub(super) permit: Option<Permit>,
+    pub(super) trace: Trace,
 }
 
 /// A route's names, for the access log.
@@ -54,6 +58,13 @@ impl Drop for Observation {
     fn drop(&mut self) {
         let duration = self.started.elapsed();
         self.metrics.request_ended(self.outcome, duration);
+        let ended = Ended {
+            outcome: self.outcome,
+            status: self.status,
+            route: self.route.as_ref().map(|names| &*names.route),
+            request_id: self.request_id.as_str(),
+        };
+        self.trace.end(&ended, &self.method);
         if let Some(path) = &self.path {
             Access {
                 method: &self.method,

@@ -132,6 +132,10 @@ impl Gateway {
         // First, so that every answer and every log line has it.
         let request_id = RequestId::ensure(request.headers_mut());
         let method = request.method().clone();
+        let trace = self.0.shared.tracer.request(request.headers(), &method);
+        if trace.is_on() {
+            request.extensions_mut().insert(trace.clone());
+        }
         let path = Access::is_enabled().then(|| Box::from(request.uri().path()));
 
         let route = self.route(&request);
@@ -147,6 +151,7 @@ impl Gateway {
             status: None,
             outcome: matched.map_or(Outcome::NoRoute, |route| route.unanswered(&request)),
             permit: None,
+            trace,
         };
         let answered = match route {
             Ok(route) => self.forward(route, request, &request_id).await,

@@ -33,7 +33,7 @@ pub(super) const MILLISECONDS: [f64; 14] =
     [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2500.0, 5000.0];
 
 /// Every metric but those of the process, which [`process`](super::process) writes.
-pub(super) const ALL: [Description; 28] = [
+pub(super) const ALL: [Description; 29] = [
     counter(names::REQUESTS, "Requests, by how they ended."),
     histogram(names::REQUEST_DURATION, "Whole requests, by how they ended."),
     histogram(
@@ -63,6 +63,7 @@ pub(super) const ALL: [Description; 28] = [
     gauge(names::CONNECTIONS, Unit::Count, "Open connections of clients."),
     counter(names::ACCEPT_ERRORS, "Failures to accept a connection."),
     counter(names::LOG_LINES_DROPPED, "Log lines that were dropped rather than block a request."),
+    counter(names::SPANS_DROPPED, "Spans that no collector will see, by why."),
     counter(names::RECORDS_UNREADABLE, "Reads of records that this version cannot read."),
     gauge(
         names::SWEEP_STOPPED,

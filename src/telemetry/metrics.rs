@@ -48,6 +48,14 @@ pub struct GaugeGuard(Gauge);
 #[derive(Clone)]
 pub struct UpstreamMetrics(Arc<[Histogram; STATUS_CLASSES.len()]>);
 
+/// Spans that no collector will ever see, by why.
+#[derive(Clone)]
+pub(super) struct SpansDropped {
+    pub(super) queue_full: Counter,
+    /// The collector did not take them.
+    pub(super) collector: Counter,
+}
+
 /// A number of bytes that goes up and down.
 #[derive(Clone)]
 pub struct BytesGauge(Gauge);
@@ -94,6 +102,12 @@ pub fn record_stored(stored: &Stored) {
     gauge!(names::KEYS_STORED, "state" => "unknown").set(unknown as f64);
     gauge!(names::KEYS_UNKNOWN).set(unknown as f64);
     gauge!(names::STORED_BYTES).set(bytes as f64);
+}
+
+/// Spans that are dropped rather than waited for.
+pub(super) fn spans_dropped() -> SpansDropped {
+    let counted = |reason| counter!(names::SPANS_DROPPED, "reason" => reason);
+    SpansDropped { queue_full: counted("queue_full"), collector: counted("collector") }
 }
 
 /// Counts a reload of the configuration.

@@ -18,6 +18,7 @@ mod process;
 mod recorder;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 
 pub use self::{
     access::Access,

@@ -30,6 +30,8 @@ pub const CONNECTIONS: &str = "oncegate_connections";
 pub const ACCEPT_ERRORS: &str = "oncegate_accept_errors_total";
 /// Log lines that were dropped rather than block a request.
 pub const LOG_LINES_DROPPED: &str = "oncegate_log_lines_dropped_total";
+/// Spans that were dropped, by reason, rather than block a request.
+pub const SPANS_DROPPED: &str = "oncegate_spans_dropped_total";
 /// Records that this version cannot read; their keys are refused.
 pub const RECORDS_UNREADABLE: &str = "oncegate_records_unreadable_total";
 /// 1 while nothing is swept since the wall clock and the servers' differ too much.

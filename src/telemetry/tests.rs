@@ -52,6 +52,7 @@ fn rendered() -> String {
         ensemble::lock_inherited("charges");
         ensemble::locks_of_a_key("charges", 2.0);
         ensemble::ensemble(2, 3);
+        metrics::spans_dropped().collector.increment(1);
         ensemble::register("/dedup");
         drop(ensemble::LiveLock::new("charges"));
         ensemble::SessionMetrics::new(0).state(ensemble::SessionState::Connected);

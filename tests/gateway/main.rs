@@ -17,4 +17,5 @@ mod reload;
 mod replay;
 mod streaming;
 mod support;
+mod tracing;
 mod upstream;

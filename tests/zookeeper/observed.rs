@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    shared::{Client, Gateway, Upstream, post, soon},
+    shared::{Client, Collector, Gateway, Home, Upstream, attribute, post, soon},
     support::{Deployment, Link, Peer},
 };
 
@@ -149,6 +149,29 @@ async fn locks_waiters_and_servers_are_counted_as_the_runbook_names_them() {
         let count = holder.metric("zk_operation_latency_ms_count", &labels).await;
         assert!(count >= 1.0, "{operation}: {count}");
     }
+}
+
+#[tokio::test]
+async fn a_replay_of_another_gateway_names_the_trace_that_executed() {
+    let (collector, upstream) = (Collector::start().await, Upstream::start());
+    let deployment = Deployment::to(upstream.address).await;
+    let text = format!("{}\n{}", deployment.plan().text(), collector.line());
+    let (one, other) = (Home::new(), Home::new());
+    let (first, second) = (one.start_with(&text).await, other.start_with(&text).await);
+    assert_eq!(first.ask(&post("k")).await.status, 201);
+    assert!(second.ask(&post("k")).await.is_replay());
+
+    let spans = collector.spans(6).await;
+
+    let ended = |outcome: &str| {
+        let is_meant = |span: &&_| attribute(span, "oncegate.outcome").as_deref() == Some(outcome);
+        spans.iter().find(is_meant).unwrap()
+    };
+    let (executed, replayed) = (ended("executed"), ended("replayed"));
+    assert_eq!(replayed.links.len(), 1);
+    assert_eq!(replayed.links[0].trace_id, executed.trace_id);
+    assert_eq!(replayed.links[0].span_id, executed.span_id);
+    assert_eq!(upstream.count(), 1);
 }
 
 #[tokio::test]

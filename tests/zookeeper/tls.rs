@@ -71,7 +71,7 @@ async fn servers_that_speak_tls_only_are_examined_and_counted() {
     let report = examine(&deployment.plan().text()).await;
     let server = format!("server {}", deployment.ensemble.servers()[0]);
     assert!(report.line(&server).contains("answers in"));
-    report.says("root", "ok", &["can be written to"]);
+    report.says("root", "ok", &["the first gateway can make it"]);
 
     let gateway = deployment.gateway().await;
     gateway.metric_is("zk_quorum_size", &[], 1.0).await;

@@ -30,7 +30,7 @@ use crate::{
         Takeover,
         embedded::{Durability, Embedded, Settings, Sweep},
     },
-    telemetry::{KeyNaming, RouteMetrics},
+    telemetry::{KeyNaming, RouteMetrics, trace::Trace},
 };
 
 /// How long the ledger takes for each step, the upstream for its work, and a request waits.
@@ -119,7 +119,12 @@ impl World {
             key: KeyId::new(None, "charges", &scope, &key),
             fingerprint: subject.fingerprint(&recipe),
             subject: Arc::new(subject),
-            origin: Origin { route: "charges".into(), gateway: "g".into(), request_id: "r".into() },
+            origin: Origin {
+                route: "charges".into(),
+                gateway: "g".into(),
+                request_id: "r".into(),
+                trace: None,
+            },
             policy: Arc::new(self.policy.clone()),
             wait_until: self.wait.map(|wait| Instant::now() + wait),
             reserved: Budget::new(0).reserve(0).unwrap(),
@@ -127,6 +132,7 @@ impl World {
             idempotency_key: key,
             key_naming: KeyNaming::Plain,
             metrics: RouteMetrics::new("charges"),
+            trace: Trace::default(),
         }
     }
 

@@ -87,7 +87,11 @@ pub(super) const FILE: &[Field] = &[
     ),
     Field::default("log", "{}", Shape::Section(LOG), "Log lines on standard error."),
     Field::not_built("tls", "TLS"),
-    Field::not_built("tracing", "sending spans over OTLP"),
+    Field::optional(
+        "tracing",
+        Shape::Section(TRACING),
+        "Spans of requests, sent to a collector; without it none are made.",
+    ),
 ];
 
 const LISTEN: &[Field] = &[
@@ -274,6 +278,15 @@ const UPSTREAM: &[Field] = &[
     Field::not_built("tls", "TLS to upstreams"),
     Field::not_built("protocol", "another protocol than HTTP/1.1 to upstreams"),
 ];
+
+const TRACING: &[Field] = &[Field::mandatory(
+    "otlp_endpoint",
+    Shape::Text(Text {
+        pattern: "[Hh][Tt][Tt][Pp]://[^/?#@ ]+/?",
+        form: "write `http://host:port`, without a path",
+    }),
+    "A collector that takes OTLP over HTTP, usually at port 4318; port 80 unless written.",
+)];
 
 const LOG: &[Field] = &[
     Field::default(

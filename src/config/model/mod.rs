@@ -38,6 +38,15 @@ pub struct Config {
     /// How long requests in flight may still take after the listener closed.
     pub drain_timeout: Duration,
     pub log: Log,
+    /// `None` makes no spans.
+    pub tracing: Option<Tracing>,
+}
+
+/// Where spans go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracing {
+    /// A collector that takes OTLP over HTTP.
+    pub otlp_endpoint: Endpoint,
 }
 
 /// The public listener.

@@ -15,9 +15,15 @@ use std::{
 
 use ipnet::IpNet;
 
-use self::value::Value;
+use self::{
+    upstreams::{Words, read_endpoint},
+    value::Value,
+};
 use super::{
-    model::{Admin, Config, Ledger, LedgerKind, Limits, Listen, Log, LogFormat, LogKeys, Storage},
+    model::{
+        Admin, Config, Ledger, LedgerKind, Limits, Listen, Log, LogFormat, LogKeys, Storage,
+        Tracing,
+    },
     remark::Notes,
     tree::Node,
 };
@@ -42,6 +48,7 @@ pub(super) fn read(tree: &Node, notes: &Notes<'_>) -> Option<Config> {
     let routes = file.get("routes");
     let routes = routes.and_then(|routes| routes::read(&routes, &names.unwrap_or_default()));
     let log = file.get("log").and_then(|log| read_log(&log));
+    let tracing = file.get("tracing").map(|tracing| read_tracing(&tracing));
     let config = Config {
         listen: listeners.0?,
         admin: listeners.1?,
@@ -54,6 +61,10 @@ pub(super) fn read(tree: &Node, notes: &Notes<'_>) -> Option<Config> {
         drain_delay: file.duration("drain_delay")?,
         drain_timeout: file.duration("drain_timeout")?,
         log: log?,
+        tracing: match tracing {
+            Some(tracing) => Some(tracing?),
+            None => None,
+        },
     };
     room_for_a_body(&file, &config);
     zookeeper::room_for_an_answer(&file, &config);
@@ -194,6 +205,15 @@ fn read_log(log: &Value<'_>) -> Option<Log> {
         level: log.word("level", &levels)?,
         keys: log.word("keys", &[("plain", LogKeys::Plain), ("hashed", LogKeys::Hashed)])?,
     })
+}
+
+fn read_tracing(tracing: &Value<'_>) -> Option<Tracing> {
+    let words = Words {
+        form: "write one like `http://collector:4318`",
+        tls: "asks for TLS to the collector, which is not built yet",
+        path: "leave it out: spans go to `/v1/traces`",
+    };
+    Some(Tracing { otlp_endpoint: read_endpoint(&tracing.get("otlp_endpoint")?, &words)? })
 }
 
 /// A body that never fits would be refused for ever with "try again".

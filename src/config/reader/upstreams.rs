@@ -36,7 +36,9 @@ fn read_name(upstreams: &Value<'_>, name: &str) -> Option<String> {
 fn read_upstream(upstream: &Value<'_>) -> Option<Upstream> {
     let balances =
         [("least_requests", Balance::LeastRequests), ("round_robin", Balance::RoundRobin)];
-    let endpoints = upstream.get("endpoints").and_then(|endpoints| endpoints.each(read_endpoint));
+    let endpoints = upstream
+        .get("endpoints")
+        .and_then(|endpoints| endpoints.each(|it| read_endpoint(it, &TO_UPSTREAMS)));
     Some(Upstream {
         name: String::new(),
         endpoints: endpoints?,
@@ -48,26 +50,40 @@ fn read_upstream(upstream: &Value<'_>) -> Option<Upstream> {
     })
 }
 
-fn read_endpoint(value: &Value<'_>) -> Option<Endpoint> {
-    const FORM: &str = "write one like `http://10.0.0.7:9000`";
+/// What is said of a URL that is none of an [`Endpoint`].
+pub(super) struct Words {
+    /// What one writes.
+    pub(super) form: &'static str,
+    pub(super) tls: &'static str,
+    pub(super) path: &'static str,
+}
+
+const TO_UPSTREAMS: Words = Words {
+    form: "write one like `http://10.0.0.7:9000`",
+    tls: "asks for TLS to upstreams, which is not built yet",
+    path: "leave it out: paths are forwarded as they came",
+};
+
+/// A server as `http://host:port`.
+pub(super) fn read_endpoint(value: &Value<'_>, words: &Words) -> Option<Endpoint> {
+    let form = words.form;
     let text = value.text()?;
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
-        None => return value.is_not("has no scheme", FORM),
+        None => return value.is_not("has no scheme", form),
     };
     if scheme == "https" {
-        return value
-            .is_not("asks for TLS to upstreams, which is not built yet", "write an `http://` URL");
+        return value.is_not(words.tls, "write an `http://` URL");
     }
     if scheme != "http" {
-        return value.is_not("is not an `http` URL", FORM);
+        return value.is_not("is not an `http` URL", form);
     }
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if rest.contains('@') {
         return value.is_not("holds a user name or a password", "leave out all before the `@`");
     }
     if rest.contains(['/', '?', '#']) {
-        return value.is_not("has a path", "leave it out: paths are forwarded as they came");
+        return value.is_not("has a path", words.path);
     }
     let (host, port) = match rest.rsplit_once(':') {
         // The last colon of a bare IPv6 address stands inside its brackets.
@@ -77,10 +93,10 @@ fn read_endpoint(value: &Value<'_>) -> Option<Endpoint> {
     let port = match port.map(str::parse::<u16>) {
         None => 80,
         Some(Ok(port)) if port != 0 => port,
-        Some(_) => return value.is_not("has no port from 1 to 65535", FORM),
+        Some(_) => return value.is_not("has no port from 1 to 65535", form),
     };
     let Some(host) = read_host(host) else {
-        return value.is_not("has no valid host", FORM);
+        return value.is_not("has no valid host", form);
     };
     let authority =
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };

@@ -19,6 +19,7 @@ use crate::{
         gather::Gathered,
         problem::{Code, Known, Problem},
     },
+    telemetry::trace::Trace,
 };
 
 /// A keyed request, read completely.
@@ -83,11 +84,14 @@ where
     let key_id = KeyId::new(shared.secret.as_deref(), &settings.namespace, &scope, &key);
     let subject = Arc::new(subject(&mut parts, body, shared));
     let fingerprint = subject.fingerprint(&settings.recipe);
+    let trace: Trace = parts.extensions.get().cloned().unwrap_or_default();
     let origin = Origin {
         route: Arc::clone(&settings.route),
         gateway: Arc::clone(&shared.gateway),
         request_id: Arc::from(request_id.as_str()),
+        trace: trace.point(),
     };
+    trace.keyed(shared.key_naming.name(&key, &key_id));
     let call = Call {
         key: key_id,
         subject,
@@ -100,6 +104,7 @@ where
         idempotency_key: key,
         key_naming: shared.key_naming,
         metrics: settings.metrics.clone(),
+        trace,
     };
     Ok(Admitted { call, parts })
 }

@@ -9,7 +9,7 @@ use crate::{
     arbiter::{self, Arbiter, Budget, Permits, Policy, Responses},
     domain::{BodyMode, Clock, KeyFormat, KeyRules, Recipe, Retention, ScopeRule, Secret},
     ledger::{Ledger, Takeover},
-    telemetry::{KeyNaming, RouteMetrics},
+    telemetry::{KeyNaming, RouteMetrics, trace::Tracer},
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -26,6 +26,8 @@ pub struct Shared {
     /// HMAC key for key ids and fingerprints.
     pub secret: Option<Arc<Secret>>,
     pub key_naming: KeyNaming,
+    /// Off by default.
+    pub tracer: Tracer,
 }
 
 /// One route's settings. [`Settings::new`] has the defaults of the configuration file.
@@ -89,6 +91,7 @@ impl Shared {
             gateway: Uuid::new_v4().to_string().into(),
             secret: None,
             key_naming: KeyNaming::default(),
+            tracer: Tracer::default(),
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     domain::{Clock, ScopeRule, ScopeSource, Timestamp},
     gateway::ResponseBody,
     ledger::embedded::{self, Durability, Embedded, Sweep},
-    telemetry::{KeyNaming, Outcome},
+    telemetry::{KeyNaming, Outcome, trace::Tracer},
 };
 
 type Answer = Response<ResponseBody<Full<Bytes>>>;
@@ -59,6 +59,7 @@ impl World {
                 gateway: "test".into(),
                 secret: None,
                 key_naming: KeyNaming::Plain,
+                tracer: Tracer::default(),
             },
             settings: Settings::new("charges", scope),
             calls: Arc::default(),

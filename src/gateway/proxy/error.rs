@@ -34,4 +34,15 @@ impl UpstreamError {
             Self::Interrupted(_) | Self::TimedOut | Self::RequestBody(_) => true,
         }
     }
+
+    /// One word, for traces.
+    pub(super) const fn label(&self) -> &'static str {
+        match self {
+            Self::NotSent(_) => "not_sent",
+            Self::Lapsed => "lapsed",
+            Self::Interrupted(_) => "interrupted",
+            Self::TimedOut => "timed_out",
+            Self::RequestBody(_) => "request_body",
+        }
+    }
 }

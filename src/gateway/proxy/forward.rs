@@ -31,7 +31,7 @@ use super::{
 use crate::{
     gateway::headers::host_from_target,
     ledger::Gate,
-    telemetry::{Chain, UpstreamMetrics},
+    telemetry::{Chain, UpstreamMetrics, trace::Trace},
 };
 
 /// A set of endpoints that answer alike, with their connections.
@@ -78,11 +78,18 @@ impl Service<Request<RequestBody>> for Forward {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
         let upstream = Arc::clone(&self.upstream);
         Box::pin(async move {
             let started = Instant::now();
+            let trace = request.extensions_mut().remove::<Trace>().unwrap_or_default();
+            let span = trace.call(upstream.name());
+            span.propagate(request.headers_mut());
             let answered = upstream.forward(request).await;
+            match &answered {
+                Ok(response) => span.answered(response.status()),
+                Err(error) => span.failed(error.label()),
+            }
             let status = answered.as_ref().ok().map(Response::status);
             upstream.metrics.call_ended(status, started.elapsed());
             answered.inspect_err(|error| upstream.report(error))

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::wire;
-use crate::domain::{Intent, Record, Timestamp};
+use super::{traced, wire};
+use crate::domain::{Intent, Record, Timestamp, TracePoint};
 
 /// The version of values that carry a summary.
 pub(super) const VERSION: u8 = 2;
@@ -39,7 +39,7 @@ pub(crate) fn encode_readable_intent(intent: &Intent, ended_at: Option<Timestamp
         cause: intent.cause.map(|cause| cause.to_string()),
         status: None,
     };
-    encode(&summary, &wire::Value::of_intent(intent, ended_at))
+    encode(&summary, &wire::Value::of_intent(intent, ended_at), intent.origin.trace)
 }
 
 /// As [`encode_record`](super::encode_record), with a summary.
@@ -55,13 +55,14 @@ pub(crate) fn encode_readable_record(record: &Record) -> Vec<u8> {
         cause: None,
         status: Some(record.response.status.as_u16()),
     };
-    encode(&summary, &wire::Value::of_record(record))
+    encode(&summary, &wire::Value::of_record(record), record.origin.trace)
 }
 
-fn encode(summary: &Summary<'_>, value: &wire::Value<'_>) -> Vec<u8> {
-    let mut bytes = vec![VERSION];
+fn encode(summary: &Summary<'_>, value: &wire::Value<'_>, trace: Option<TracePoint>) -> Vec<u8> {
+    let mut bytes = vec![if trace.is_some() { traced::READABLE } else { VERSION }];
     serde_json::to_writer(&mut bytes, summary).expect("a vector takes all, and the keys are text");
     bytes.push(END);
+    traced::add(trace, &mut bytes);
     postcard::to_extend(value, bytes)
         .expect("a vector grows as needed, and every sequence knows its length")
 }

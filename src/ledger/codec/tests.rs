@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::{collection::vec, option, prelude::*, strategy::ValueTree};
 
-use super::{DecodeError, Stored};
+use super::{DecodeError, Stored, encode_readable_intent, encode_readable_record};
 use crate::domain::{
     AttemptId, BodyMode, Cause, FencingToken, Fingerprint, Intent, Origin, Recipe, Record,
-    Retention, StoredBody, StoredResponse, Timestamp,
+    Retention, StoredBody, StoredResponse, Timestamp, TracePoint,
 };
 
 fn body_mode() -> impl Strategy<Value = BodyMode> {
@@ -52,10 +52,12 @@ fn fingerprint() -> impl Strategy<Value = Fingerprint> {
 }
 
 fn origin() -> impl Strategy<Value = Origin> {
-    (".{0,9}", ".{0,9}", ".{0,9}").prop_map(|(route, gateway, request_id)| Origin {
+    let trace = option::of(any::<([u8; 16], [u8; 8])>());
+    (".{0,9}", ".{0,9}", ".{0,9}", trace).prop_map(|(route, gateway, request_id, trace)| Origin {
         route: route.into(),
         gateway: gateway.into(),
         request_id: request_id.into(),
+        trace: trace.map(|(trace_id, span_id)| TracePoint { trace_id, span_id }),
     })
 }
 
@@ -121,11 +123,40 @@ fn intent() -> impl Strategy<Value = Stored> {
     )
 }
 
+fn readable(stored: &Stored) -> Vec<u8> {
+    match stored {
+        Stored::Intent { intent, ended_at } => encode_readable_intent(intent, *ended_at),
+        Stored::Completed(record) => encode_readable_record(record),
+    }
+}
+
 proptest! {
     #[test]
     fn a_value_is_read_as_it_was_written(stored in prop_oneof![record(), intent()]) {
         let bytes = Bytes::from(stored.encode());
         prop_assert_eq!(Stored::decode(&bytes), Ok(stored));
+    }
+
+    #[test]
+    fn a_value_with_a_summary_is_read_as_it_was_written(stored in prop_oneof![record(), intent()]) {
+        prop_assert_eq!(Stored::decode(&Bytes::from(readable(&stored))), Ok(stored));
+    }
+
+    /// Written before there were traces, or by a gateway that makes none.
+    #[test]
+    fn a_value_without_a_trace_is_the_same_in_every_build(
+        mut stored in prop_oneof![record(), intent()],
+        trace in any::<([u8; 16], [u8; 8])>(),
+    ) {
+        stored.origin_mut().trace = None;
+        let (plain, summarised) = (stored.encode(), readable(&stored));
+        prop_assert_eq!((plain[0], summarised[0]), (1, 2));
+        prop_assert_eq!(Stored::decode(&Bytes::from(plain.clone())), Ok(stored.clone()));
+        stored.origin_mut().trace = Some(TracePoint { trace_id: trace.0, span_id: trace.1 });
+        let traced = stored.encode();
+        prop_assert_eq!((traced[0], readable(&stored)[0]), (3, 4));
+        prop_assert_eq!(&traced[1..25], &[&trace.0[..], &trace.1].concat());
+        prop_assert_eq!(&traced[25..], &plain[1..]);
     }
 
     #[test]
@@ -139,11 +170,13 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_or_read_but_never_panic(bytes in vec(any::<u8>(), 0..300)) {
-        drop(Stored::decode(&Bytes::from([vec![1], bytes].concat())));
+        for version in 1..5 {
+            drop(Stored::decode(&Bytes::from([&[version], &bytes[..]].concat())));
+        }
     }
 
     #[test]
-    fn a_version_from_the_future_is_named(version in 2_u8.., rest in vec(any::<u8>(), 0..9)) {
+    fn a_version_from_the_future_is_named(version in 5_u8.., rest in vec(any::<u8>(), 0..9)) {
         let bytes = Bytes::from([vec![version], rest].concat());
         prop_assert_eq!(Stored::decode(&bytes), Err(DecodeError::Version(version)));
     }

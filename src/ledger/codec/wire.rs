@@ -267,6 +267,7 @@ impl<'a> Origin<'a> {
             route: self.route.into(),
             gateway: self.gateway.into(),
             request_id: self.request_id.into(),
+            trace: None,
         }
     }
 }

@@ -36,6 +36,7 @@ pub(in crate::ledger) fn request(key: u8) -> Begin {
             route: "charges".into(),
             gateway: "gateway-1".into(),
             request_id: "request-1".into(),
+            trace: None,
         },
         retention: Retention { completed: COMPLETED, unknown: Some(UNKNOWN) },
         takeover: Takeover::Never,

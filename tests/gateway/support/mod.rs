@@ -1,6 +1,7 @@
 //! What the process tests are made of: the real binary, a scripted upstream, a byte-exact client.
 
 mod client;
+mod collector;
 mod config;
 mod gateway;
 mod load;
@@ -10,6 +11,7 @@ use std::{future::Future, time::Duration};
 
 pub(crate) use self::{
     client::{Answer, Client, Request, ask, get, post},
+    collector::{Collector, attribute},
     config::Config,
     gateway::{Gateway, Home, run, run_with},
     load::{Known, Load},

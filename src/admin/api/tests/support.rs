@@ -154,6 +154,7 @@ impl Harness {
                 route: "charges".into(),
                 gateway: "gateway-1".into(),
                 request_id: "request-1".into(),
+                trace: None,
             },
             retention: Retention {
                 completed: Duration::from_hours(24),

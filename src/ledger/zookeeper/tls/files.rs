@@ -1,4 +1,4 @@
-//! The PEM files of `ledger.zookeeper.tls`: what they must hold, and what is wrong with them.
+//! The PEM files of `ledger.zookeeper.tls`: what they must hold.
 
 use std::{
     fs::File,
@@ -12,6 +12,8 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use zookeeper_client::{TlsCa, TlsCerts, TlsIdentity};
+
+use super::mistake::{TlsFile, TlsMistake};
 
 /// Where the files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,25 +30,6 @@ pub struct TlsIdentityFiles {
     pub certificate: PathBuf,
     /// Not encrypted.
     pub private_key: PathBuf,
-}
-
-/// Which file; also the name of its field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsFile {
-    Ca,
-    Certificate,
-    PrivateKey,
-}
-
-/// Why a file is of no use. Neither its path nor what it holds stands in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the file of ledger.zookeeper.tls.{} {wrong}; {right}", .file.field())]
-pub struct TlsMistake {
-    pub file: TlsFile,
-    /// To be read after the file's name.
-    pub wrong: String,
-    /// What would be right.
-    pub right: &'static str,
 }
 
 /// What the files hold. It has the private key, so it has no `Debug`.
@@ -96,22 +79,6 @@ impl TlsFiles {
                 Err([ca].into_iter().chain(identity).filter_map(Result::err).collect())
             }
         }
-    }
-}
-
-// === impl TlsFile ===
-
-impl TlsFile {
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::Ca => "ca",
-            Self::Certificate => "certificate",
-            Self::PrivateKey => "private_key",
-        }
-    }
-
-    fn is(self, wrong: impl Into<String>, right: &'static str) -> TlsMistake {
-        TlsMistake { file: self, wrong: wrong.into(), right }
     }
 }
 

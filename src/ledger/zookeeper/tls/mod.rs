@@ -2,6 +2,7 @@
 
 mod diagnosis;
 mod files;
+mod mistake;
 
 use std::{
     fmt,
@@ -17,7 +18,8 @@ pub(super) use self::diagnosis::server_name;
 use self::files::{Material, Pems};
 pub use self::{
     diagnosis::TlsRefusal,
-    files::{TlsFile, TlsFiles, TlsIdentityFiles, TlsMistake},
+    files::{TlsFiles, TlsIdentityFiles},
+    mistake::{TlsFile, TlsMistake},
 };
 
 /// What connections are made with at this time.
