@@ -6,13 +6,14 @@
 #   benches/ensemble.sh bare gateway    some cases
 #
 # bare, gateway, gateways    64 in flight: the bare client, one gateway, three gateways
-# bare-1, gateway-1          one in flight; the bare client looks for the record first, too
+# bare-read                  as `bare`, and it looks for the record first, as a gateway does
+# bare-1, gateway-1          one in flight; the bare client looks for the record first
 # direct-1                   the upstream alone, over one connection
 #
 # Each figure is the median of its rounds; a round goes through all cases. Every case begins with a
-# second that does not count.
+# second that does not count, and the first follows WARM of them: servers compile what they run often.
 #
-# ROUNDS=3 DURATION=5 IN_FLIGHT=64
+# ROUNDS=3 DURATION=5 IN_FLIGHT=64 WARM=20
 # ONCEGATE=FILE BARE=FILE   the programs; without them the release builds are made
 # ONCEGATE_ZK_TICK, ONCEGATE_ZK_CLASSPATH, ...   see tests/ensemble.sh
 #
@@ -24,11 +25,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${ROUNDS:-3} duration=${DURATION:-5} in_flight=${IN_FLIGHT:-64}
-all=(direct-1 bare bare-1 gateway gateways gateway-1)
+all=(direct-1 bare bare-read gateway gateways bare-1 gateway-1)
 cases=("${@:-${all[@]}}")
 upstream=18090
 export ONCEGATE_ZK_PORT=18160 ONCEGATE_ZK_TICK=${ONCEGATE_ZK_TICK:-2000}
-export ONCEGATE_ZK_HEAP=${ONCEGATE_ZK_HEAP:-512m}
+export ONCEGATE_ZK_TIER=${ONCEGATE_ZK_TIER:-4} ONCEGATE_ZK_HEAP=${ONCEGATE_ZK_HEAP:-512m}
 
 fail() { echo "ensemble.sh: $*" >&2; exit 1; }
 
@@ -128,9 +129,10 @@ run() {
     local case=$1 nonce=$run-$2-$1
     case $case in
         direct-1) load "$upstream" "$duration" 1 post "$nonce" >"$dir/figures" ;;
-        bare | bare-1)
+        bare*)
             local arguments=("$in_flight" "$duration")
-            [ "$case" = bare ] || arguments=(1 "$duration" read)
+            [ "$case" = bare ] || arguments+=(read)
+            [ "$case" != bare-1 ] || arguments[0]=1
             "$bare" "$servers" "$in_flight" 1 >/dev/null
             "$bare" "$servers" "${arguments[@]}" >"$dir/figures" ;;
         gateway) through 1 "$in_flight" ;;
@@ -163,6 +165,7 @@ ledger="{ kind: zookeeper, zookeeper: { servers: [$servers] } }"
 nginx -e stderr -c "$(filled 18080 upstream.conf)" 2>"$dir/log" &
 upstream_pid=$!
 await "$upstream_pid" "$upstream"
+"$bare" "$servers" "$in_flight" "${WARM:-20}" read >/dev/null
 for round in $(seq "$rounds"); do
     echo "round $round of $rounds" >&2
     for case in "${cases[@]}"; do run "$case" "$round"; done

@@ -22,6 +22,7 @@
 #                          elects at PORT+20+N                 (22180)
 #   ONCEGATE_ZK_SERVERS    how many                            (3)
 #   ONCEGATE_ZK_TICK       tickTime in ms                      (500: faults are over sooner)
+#   ONCEGATE_ZK_TIER       1: servers start quickly; 4: they run fastest, after a while  (1)
 #   ONCEGATE_ZK_HEAP       of each server                      (128m)
 #   ONCEGATE_ZK_CLASSPATH  other server jars than Debian's     (see zookeeper-3.9.sh)
 #   ONCEGATE_ZK_CONFIG     more lines of every zoo.cfg
@@ -159,7 +160,7 @@ start_server() {
   (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null &&
     fail "port $port is in use; set ONCEGATE_ZK_PORT to another base"
   # shellcheck disable=SC2086 # each word is a variable
-  setsid env ${ONCEGATE_ZK_ENV:-} java -Xmx"$heap" -Xms"$heap" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+  setsid env ${ONCEGATE_ZK_ENV:-} java -Xmx"$heap" -Xms"$heap" -XX:+UseSerialGC "-XX:TieredStopAtLevel=${ONCEGATE_ZK_TIER:-1}" \
     -Dzookeeper.jmx.log4j.disable=true \
     -Dorg.slf4j.simpleLogger.showDateTime=true \
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS" \
