@@ -215,7 +215,7 @@ async fn a_cut_shorter_than_the_lease_costs_no_request() {
     upstream.received(1).await;
     let (retry, address) = (post("k"), other.address);
     let waiter = tokio::spawn(async move { ask(address, &retry).await });
-    link.passes(Kind::Contend, 1).await;
+    link.passes(Kind::Watch, 1).await;
     let connections = link.connections();
     link.cut();
     link.connected(connections + 2).await;
@@ -284,7 +284,7 @@ async fn a_gateway_that_stops_while_a_request_waits_takes_its_node_along() {
     upstream.received(1).await;
     let mut waiter = Client::connect(other.address).await;
     waiter.send(&post("k")).await;
-    link.passes(Kind::Contend, 1).await;
+    link.passes(Kind::Watch, 1).await;
     other.signal(rustix::process::Signal::TERM);
 
     assert_eq!(waiter.answer().await.code(), "in-progress");

@@ -94,6 +94,10 @@ async fn lowest(
                 };
             }
             Place::Behind(name) => {
+                // A holder is not waited for: it may take as long as its upstream.
+                if is_holder(session, paths, &name).await {
+                    return Err(DecideError::InProgress);
+                }
                 if let Ok(Some(watcher)) = lock.watch(paths, &name).await
                     && timeout_at(until, watcher.changed()).await.is_err()
                 {
@@ -102,6 +106,17 @@ async fn lowest(
             }
             Place::Gone => return Err(core.unavailable().into()),
         }
+    }
+}
+
+/// Whether this node is the lock of the attempt that the record tells of.
+async fn is_holder(session: &Session, paths: &KeyPaths, name: &str) -> bool {
+    let Ok((data, _)) = session.client.get(&paths.record).await else { return false };
+    match Stored::decode(&data.into()) {
+        Ok(Stored::Intent { intent, .. }) => {
+            paths::find_own(&[name.to_owned()], intent.attempt_id).is_some()
+        }
+        Ok(Stored::Completed(_)) | Err(_) => false,
     }
 }
 
@@ -142,6 +157,7 @@ pub(super) async fn resolve(
     }
     Ok(Arc::new(record))
 }
+
 pub(super) async fn release(core: &Core, turn: Turn) -> Result<(), DecideError> {
     let path = turn.paths.record.clone();
     let change = Op::Delete { path, version: Some(turn.version) };
