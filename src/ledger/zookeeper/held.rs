@@ -131,7 +131,7 @@ impl HeldKey {
                 Err(Fault::Refused { index: 0, refusal: Refusal::NoNode }) => {
                     return self.find(change).await;
                 }
-                // The record changed although the lock was ours: an operator forced it.
+                // The record changed although the lock is ours: someone changed it by hand.
                 Err(Fault::Refused {
                     index: 1,
                     refusal: Refusal::NoNode | Refusal::BadVersion,
