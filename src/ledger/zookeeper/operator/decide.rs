@@ -31,6 +31,7 @@ pub(super) struct Turn {
     intent: Intent,
     version: i32,
 }
+
 /// Waits for the key's lock, which only an unknown key gives to an operator.
 pub(super) async fn turn(core: &Core, key: KeyId) -> Result<Turn, DecideError> {
     let session = fresh_session(core, &key).await?;

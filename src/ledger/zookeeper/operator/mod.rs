@@ -134,6 +134,7 @@ async fn look(core: &Core, session: &Session, key: KeyId) -> Result<Option<Entry
     }
     Err(core.unavailable())
 }
+
 fn unavailable(fault: &Fault) -> LedgerError {
     LedgerError::Unavailable {
         reason: "the ensemble did not answer as it should".to_owned(),
