@@ -38,7 +38,7 @@ pub struct Exporter {
     sending: JoinHandle<()>,
 }
 
-/// Spans that wait to be sent at most; about 8 MiB.
+/// Spans that wait to be sent at most; about 8 MiB, more where callers send a long `tracestate`.
 const MOST_QUEUED: usize = 8192;
 
 /// Spans in one request to the collector.
