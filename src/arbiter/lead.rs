@@ -217,25 +217,21 @@ impl Arbiter {
         hold: Hold,
         execution: Execution<L>,
     ) -> (Verdict<L>, Option<StoredResponse>) {
-        let token = hold.token();
         match execution {
             Execution::Answered { stored, disposition: Disposition::Store, live } => {
                 match hold.commit(stored).await {
                     Ok(Ended::Completed(record)) => {
-                        let retention = record.expires_at.since(record.completed_at);
-                        self.0.cache.insert(call.key, &record, retention);
-                        if record.token == token {
-                            return (Verdict::Executed { live, record }, None);
-                        }
-                        // An operator decided while this ran: what is stored is the only answer.
-                        (replay_or_refuse(call, record, false), None)
+                        self.0.cache.insert(call.key, &record, self.0.ledger.remaining(&record));
+                        (Verdict::Executed { live, record }, None)
                     }
+                    Ok(Ended::Decided(record)) => (replay_or_refuse(call, record, false), None),
                     Ok(Ended::Released | Ended::Unknown) => refused(Refusal::AnswerNotStored),
                     Err(error) => refused(end_failed(call, &error)),
                 }
             }
             Execution::Answered { stored, disposition: Disposition::Release, live } => {
                 match hold.release().await {
+                    Ok(Ended::Decided(record)) => (replay_or_refuse(call, record, false), None),
                     Ok(Ended::Released | Ended::Completed(_)) => {
                         (Verdict::Passed { live, disposition: Disposition::Release }, Some(stored))
                     }

@@ -78,8 +78,10 @@ pub enum End {
 /// What became of the key.
 #[derive(Clone, Debug)]
 pub enum Ended {
-    /// With what is stored, which an operator may have decided meanwhile.
+    /// With what is stored.
     Completed(Arc<Record>),
+    /// An operator stated the outcome meanwhile. What is stored is the only answer.
+    Decided(Arc<Record>),
     Released,
     Unknown,
 }

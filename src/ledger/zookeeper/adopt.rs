@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 use zookeeper_client::MultiWriteResult;
 
 use super::{
-    client::{Op, Operation},
+    client::{ANY, Op, Operation},
     core::Core,
     fault::{Fault, Refusal},
     held::HeldKey,
@@ -93,16 +93,14 @@ async fn wait_for_turn(session: &Session, paths: &KeyPaths, lock: &Lock) -> Resu
         match lock.place(paths).await {
             Ok(Place::Lowest(_)) => return Ok(()),
             Ok(Place::Behind(name)) => {
-                if let Ok(Some(watcher)) = lock.watch(paths, &name).await {
-                    tokio::select! {
-                        _ = watcher.changed() => {}
-                        () = session.lost.cancelled() => return Err(()),
-                    }
+                tokio::select! {
+                    () = lock.wait_behind(paths, &name) => {}
+                    () = session.lost.cancelled() => return Err(()),
                 }
             }
             Ok(Place::Gone) => return Err(()),
             Err(_) if session.lost.is_cancelled() => return Err(()),
-            Err(_) => {}
+            Err(_) => sleep(jitter(PAUSE)).await,
         }
     }
 }
@@ -133,10 +131,13 @@ async fn write(
                 Ok(_) | Err(_) => return Err(Tried::Lost),
             },
             Err(Fault::Refused { refusal: Refusal::NoNode, .. }) => return Err(Tried::Lost),
-            Err(_) => continue,
+            Err(_) => {
+                sleep(jitter(PAUSE)).await;
+                continue;
+            }
         };
         let ops = vec![
-            Op::Check { path: lock.path.clone(), version: 0 },
+            Op::Check { path: lock.path.clone(), version: ANY },
             Op::SetData { path: paths.record.clone(), data: data.clone(), version },
         ];
         match session.transact(Operation::MultiTakeover, ops).await {

@@ -41,6 +41,9 @@ pub(super) enum Op {
     Delete { path: String, version: Option<i32> },
 }
 
+/// In a check: the node is there. A GUID in its name says whose it is, and its data are anyone's.
+pub(super) const ANY: i32 = -1;
+
 /// Above this many unanswered requests of one session, a server may stop reading from it.
 const MOST_IN_FLIGHT: usize = 256;
 

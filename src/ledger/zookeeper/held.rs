@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::oneshot,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use zookeeper_client::{MultiWriteResult, Stat};
 
 use super::{
@@ -52,6 +53,9 @@ enum Change {
 
 /// Between repetitions of an end.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The same, where the servers refuse it.
+const LONG_PAUSE: Duration = Duration::from_secs(2);
 
 /// For an end to finish that is under way when the lease is over.
 const GRACE: Duration = Duration::from_millis(20);
@@ -110,7 +114,14 @@ impl HeldKey {
     }
 
     /// Repeated while the lease runs, until a server has decided.
-    async fn carry(&mut self, change: &Change) -> Result<Ended, EndError> {
+    ///
+    /// `refused` is cancelled once the servers have refused it for as long as a caller waits.
+    async fn carry(
+        &mut self,
+        change: &Change,
+        refused: &CancellationToken,
+    ) -> Result<Ended, EndError> {
+        let patience = Instant::now() + self.core.settings.timeout;
         let mut is_in_doubt = false;
         let mut with_container = true;
         loop {
@@ -149,14 +160,19 @@ impl HeldKey {
                 }
                 Err(fault @ (Fault::Refused { .. } | Fault::NotSent(_))) => {
                     tracing::debug!(%fault, "end of an attempt failed");
-                    sleep(jitter(PAUSE)).await;
+                    if Instant::now() >= patience && !refused.is_cancelled() {
+                        tracing::error!(%fault, "the ensemble does not store an answer");
+                        refused.cancel();
+                    }
+                    sleep(jitter(if refused.is_cancelled() { LONG_PAUSE } else { PAUSE })).await;
                 }
             }
         }
     }
 
     fn transaction(&self, change: &Change, with_container: bool) -> (Operation, Vec<Op>) {
-        let lock = Op::Delete { path: self.lock.path.clone(), version: Some(0) };
+        // Its GUID makes it ours, whatever someone wrote into it.
+        let lock = Op::Delete { path: self.lock.path.clone(), version: None };
         let path = self.paths.record.clone();
         let version = self.version;
         match change {
@@ -226,8 +242,13 @@ impl HeldKey {
                 }
             };
             return match (found.map(|found| found.stored), change) {
-                (Some(Stored::Completed(record)), _) if record.attempt_id == ours => {
-                    Ok(Ended::Completed(Arc::new(record)))
+                (Some(Stored::Completed(record)), change) if record.attempt_id == ours => {
+                    Ok(match change {
+                        Change::Complete(own) if own.response == record.response => {
+                            Ended::Completed(Arc::new(record))
+                        }
+                        _ => Ended::Decided(Arc::new(record)),
+                    })
                 }
                 (Some(Stored::Intent { intent, ended_at: Some(_) }), Change::Abandon(_))
                     if intent.attempt_id == ours =>
@@ -252,9 +273,11 @@ impl Held for HeldKey {
         let lost = self.lock.live.lost();
         let change = self.change(end);
         let (done, mut told) = oneshot::channel();
+        let refused = CancellationToken::new();
+        let refusing = refused.clone();
         self.lock.live.end();
         core.spawn_end(async move {
-            let ended = self.carry(&change).await;
+            let ended = self.carry(&change, &refusing).await;
             if ended.is_err() && matches!(change, Change::Free) {
                 // The caller says that nothing was sent: the key must become free all the same.
                 undo::start(&self.core, self.key, self.lock.live);
@@ -269,6 +292,10 @@ impl Held for HeldKey {
                 biased;
                 told = &mut told => Some(told),
                 () = lost => timeout(GRACE, &mut told).await.ok(),
+                () = refused.cancelled() => {
+                    let reason = "the ensemble refuses it".into();
+                    return Err(EndError::NotStored { reason });
+                }
             };
             match told {
                 Some(Ok(ended)) => ended,

@@ -47,6 +47,9 @@ pub(super) enum Place {
 /// Between repetitions of a request that may not be given up.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Between looks at a node for whose watch there is no room.
+const UNWATCHED: Duration = Duration::from_secs(1);
+
 // === impl Lock ===
 
 impl Lock {
@@ -126,6 +129,18 @@ impl Lock {
             Ok(watcher) => Ok(Some(watcher)),
             Err(Fault::Refused { refusal: Refusal::NoNode, .. }) => Ok(None),
             Err(fault) => Err(fault),
+        }
+    }
+
+    /// Waits until the node before ours changes; where it cannot be watched, for a while.
+    pub(super) async fn wait_behind(&self, paths: &KeyPaths, name: &str) {
+        let Ok(_watching) = self.session().watch_room(paths.child(name).len()) else {
+            return sleep(UNWATCHED).await;
+        };
+        match self.watch(paths, name).await {
+            Ok(Some(watcher)) => drop(watcher.changed().await),
+            Ok(None) => {}
+            Err(_) => sleep(PAUSE).await,
         }
     }
 

@@ -89,7 +89,8 @@ impl KeyPaths {
     }
 }
 
-fn prefix(attempt: AttemptId) -> String {
+/// Of the name of an attempt's lock node.
+pub(super) fn prefix(attempt: AttemptId) -> String {
     format!("_c_{attempt}-lock-")
 }
 

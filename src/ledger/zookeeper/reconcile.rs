@@ -36,8 +36,7 @@ pub(super) async fn reconcile(core: &Core, session: &Session) -> Result<(), Faul
     let before = session.established();
     let nodes = session.client.ephemerals(core.layout.root()).await?;
     // After the reply: an attempt is in the table before its node is asked for.
-    let live: HashSet<String> =
-        session.live().iter().map(|attempt| format!("_c_{attempt}-lock-")).collect();
+    let live: HashSet<String> = session.live().into_iter().map(paths::prefix).collect();
     let keys = nodes.iter().filter(|path| !core.layout.is_of_gateways(path));
     let mut there = HashSet::new();
     for path in keys {
@@ -54,7 +53,7 @@ pub(super) async fn reconcile(core: &Core, session: &Session) -> Result<(), Faul
         }
     }
     for attempt in before {
-        if !there.contains(format!("_c_{attempt}-lock-").as_str()) {
+        if !there.contains(paths::prefix(attempt).as_str()) {
             session.vanished(attempt);
         }
     }

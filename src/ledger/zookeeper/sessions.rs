@@ -157,6 +157,11 @@ impl Sessions {
         }
     }
 
+    /// Resolves when the sessions are about to end.
+    pub(super) async fn closing(&self) {
+        self.closing.cancelled().await;
+    }
+
     /// Ends every session in good order.
     pub(super) async fn close(&self) {
         self.closing.cancel();

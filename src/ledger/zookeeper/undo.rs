@@ -21,6 +21,9 @@ use crate::{
 /// How often the end of the former session is looked for.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// The same, once the lock is ours: its lock went with the former session, so its end is near.
+const SOON: Duration = Duration::from_millis(50);
+
 /// At most, between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -33,7 +36,7 @@ enum Tried {
     Again,
 }
 
-/// Goes on until it is done or the ledger closes, whoever waits.
+/// Goes on until it is done or the sessions end, whoever waits.
 pub(super) fn start(core: &Arc<Core>, key: KeyId, live: Live) {
     let (attempt, former) = (live.attempt(), live.session().heartbeat_path.clone());
     // By its lease, which may be over a moment before anyone is told.
@@ -44,7 +47,7 @@ pub(super) fn start(core: &Arc<Core>, key: KeyId, live: Live) {
     core.spawn_end(async move {
         tokio::select! {
             () = undo(&undoing, key, attempt, former) => {}
-            () = undoing.closing.cancelled() => {}
+            () = undoing.sessions.closing() => {}
         }
     });
 }
@@ -54,76 +57,95 @@ async fn undo(core: &Arc<Core>, key: KeyId, attempt: AttemptId, former: Option<S
     loop {
         let until = Instant::now() + PATIENCE;
         let Some(session) = core.sessions.usable_until(&key, until).await else { continue };
-        let is_over = match &former {
-            Some(former) => is_gone(&session, former).await,
-            None => true,
-        };
-        if !is_over {
-            // Until it is gone, a request of the old connection can still be applied.
-            sleep(LOOK).await;
-            continue;
-        }
-        match free(core, &session, &paths, attempt).await {
+        match free(core, &session, &paths, attempt, former.as_deref()).await {
             Tried::Done => return,
             Tried::Again => sleep(jitter(PAUSE)).await,
         }
     }
 }
 
-async fn is_gone(session: &Session, path: &str) -> bool {
-    session.barrier().await && matches!(session.client.exists(path).await, Ok(None))
+/// Whether nothing of the former session can be applied any more.
+async fn is_over(session: &Session, former: Option<&str>) -> bool {
+    let Some(former) = former else { return true };
+    session.barrier().await && matches!(session.client.exists(former).await, Ok(None))
 }
 
 /// Takes the key's lock like anyone else, and frees the key if it is that attempt's intent.
-async fn free(core: &Core, session: &Arc<Session>, paths: &KeyPaths, attempt: AttemptId) -> Tried {
+async fn free(
+    core: &Core,
+    session: &Arc<Session>,
+    paths: &KeyPaths,
+    attempt: AttemptId,
+    former: Option<&str>,
+) -> Tried {
+    let is_over_before = is_over(session, former).await;
     match read(session, paths).await {
-        Ok(Some((Stored::Intent { intent, ended_at: None }, _)))
-            if intent.attempt_id == attempt && !intent.may_have_run => {}
-        Ok(_) => return Tried::Done,
+        Ok(Some((stored, _))) if is_to_be_freed(&stored, attempt) => {}
+        Ok(_) if is_over_before => return Tried::Done,
+        // The intent may still be written.
+        Ok(_) => {
+            sleep(LOOK).await;
+            return Tried::Again;
+        }
         Err(_) => return Tried::Again,
     }
+    // At once: a retry that comes now stands behind, and finds the key free.
     let lock = match Lock::ask(session, paths, AttemptId::random(), b"undo").await {
         Asked::Placed(lock) => lock,
-        Asked::NoKey => return Tried::Done,
-        Asked::Failed(_) => return Tried::Again,
+        Asked::NoKey | Asked::Failed(_) => return Tried::Again,
     };
+    let tried = match when_lowest(session, paths, &lock, former).await {
+        Ok(()) => match read(session, paths).await {
+            Ok(Some((stored, version))) if is_to_be_freed(&stored, attempt) => {
+                if erase(session, paths, &lock, version).await {
+                    return Tried::Done;
+                }
+                Tried::Again
+            }
+            Ok(_) => Tried::Done,
+            Err(_) => Tried::Again,
+        },
+        Err(()) => Tried::Again,
+    };
+    lock.leave(core).await;
+    tried
+}
+
+/// Until nobody else can change the record: neither those before us nor the former session.
+async fn when_lowest(
+    session: &Session,
+    paths: &KeyPaths,
+    lock: &Lock,
+    former: Option<&str>,
+) -> Result<(), ()> {
     loop {
         match lock.place(paths).await {
             Ok(Place::Lowest(_)) => break,
             Ok(Place::Behind(name)) => {
-                if let Ok(Some(watcher)) = lock.watch(paths, &name).await {
-                    tokio::select! {
-                        _ = watcher.changed() => {}
-                        () = session.lost.cancelled() => return Tried::Again,
-                    }
+                tokio::select! {
+                    () = lock.wait_behind(paths, &name) => {}
+                    () = session.lost.cancelled() => return Err(()),
                 }
             }
-            Ok(Place::Gone) | Err(_) => {
-                lock.leave(core).await;
-                return Tried::Again;
-            }
+            Ok(Place::Gone) | Err(_) => return Err(()),
         }
     }
-    let version = match read(session, paths).await {
-        Ok(Some((Stored::Intent { intent, ended_at: None }, version)))
-            if intent.attempt_id == attempt =>
-        {
-            version
+    while !is_over(session, former).await {
+        if session.lost.is_cancelled() {
+            return Err(());
         }
-        Ok(_) => {
-            lock.leave(core).await;
-            return Tried::Done;
-        }
-        Err(_) => {
-            lock.leave(core).await;
-            return Tried::Again;
-        }
-    };
-    if erase(session, paths, &lock, version).await {
-        return Tried::Done;
+        sleep(SOON).await;
     }
-    lock.leave(core).await;
-    Tried::Again
+    Ok(())
+}
+
+/// Whether it is the intent of this attempt, and no attempt of the key may have run.
+fn is_to_be_freed(stored: &Stored, attempt: AttemptId) -> bool {
+    matches!(
+        stored,
+        Stored::Intent { intent, ended_at: None }
+            if intent.attempt_id == attempt && !intent.may_have_run
+    )
 }
 
 async fn read(session: &Session, paths: &KeyPaths) -> Result<Option<(Stored, i32)>, Fault> {
@@ -140,7 +162,7 @@ async fn read(session: &Session, paths: &KeyPaths) -> Result<Option<(Stored, i32
 /// Lock, record and, if nobody waits, the key's node, in one transaction. Only for the lowest.
 pub(super) async fn erase(session: &Session, paths: &KeyPaths, lock: &Lock, version: i32) -> bool {
     let mut ops = vec![
-        Op::Delete { path: lock.path.clone(), version: Some(0) },
+        Op::Delete { path: lock.path.clone(), version: None },
         Op::Delete { path: paths.record.clone(), version: Some(version) },
         Op::Delete { path: paths.node.clone(), version: None },
     ];

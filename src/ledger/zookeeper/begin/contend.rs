@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tokio::time::sleep_until;
+use tokio::time::{sleep, sleep_until};
 use zookeeper_client::{MultiWriteResult, Stat};
 
 use super::{
-    Seeker, Step, Taken, again,
+    PAUSE, Seeker, Step, Taken, again,
     judge::{Opening, Verdict, judge},
 };
 use crate::{
@@ -15,11 +15,12 @@ use crate::{
         Begun, LedgerError,
         codec::{Stored, encode_readable_intent},
         zookeeper::{
-            client::{Op, Operation},
+            client::{ANY, Op, Operation},
             fault::{Fault, Refusal},
             lock::{Asked, Lock, Place},
             paths,
             session::Session,
+            sessions::jitter,
             stored::{Found, token},
             turns::Turn,
             undo,
@@ -41,6 +42,8 @@ enum Written {
     Owned(Stat),
     /// The lock is not ours.
     LockLost,
+    /// For reasons that do not go away.
+    Refused(Fault),
     /// Look at the key again.
     Judge,
     SessionLost,
@@ -81,7 +84,14 @@ impl Seeker<'_> {
                     }
                     Decided::Open(opening) => match self.write(&lock, &opening).await {
                         Written::Owned(stat) => return self.owned(lock, &opening, stat),
-                        Written::LockLost => return Step::Again,
+                        Written::LockLost => {
+                            lock.leave(self.core).await;
+                            return Step::Again;
+                        }
+                        Written::Refused(fault) => {
+                            lock.leave(self.core).await;
+                            return again(&fault);
+                        }
                         Written::Judge => continue,
                         Written::SessionLost => {
                             undo::start(self.core, self.request.key, lock.live);
@@ -93,6 +103,7 @@ impl Seeker<'_> {
                         if session.lost.is_cancelled() {
                             return Step::Told(Err(LedgerError::SessionLost));
                         }
+                        sleep(jitter(PAUSE)).await;
                         continue;
                     }
                 },
@@ -106,7 +117,10 @@ impl Seeker<'_> {
                 Err(_) if session.lost.is_cancelled() => {
                     return Step::Told(Err(LedgerError::SessionLost));
                 }
-                Err(_) => continue,
+                Err(_) => {
+                    sleep(jitter(PAUSE)).await;
+                    continue;
+                }
             };
             if self.request.wait_until.is_none() {
                 lock.leave(self.core).await;
@@ -139,13 +153,17 @@ impl Seeker<'_> {
         let lost = lock.session().lost.clone();
         let until = self.request.wait_until.unwrap_or(self.patience);
         let event = async {
-            // Without a watcher it is gone already, or there was no reply: list again.
-            if let Ok(Some(watcher)) = lock.watch(self.paths, name).await {
-                watcher.changed().await;
-                ensemble::watch_notified(self.core.layout.root());
-                if let Some(observer) = &self.request.observer {
-                    observer.woken(&lock.for_log(true));
+            match lock.watch(self.paths, name).await {
+                Ok(Some(watcher)) => {
+                    watcher.changed().await;
+                    ensemble::watch_notified(self.core.layout.root());
+                    if let Some(observer) = &self.request.observer {
+                        observer.woken(&lock.for_log(true));
+                    }
                 }
+                // Gone already.
+                Ok(None) => {}
+                Err(_) => sleep(jitter(PAUSE)).await,
             }
         };
         let waited = tokio::select! {
@@ -191,7 +209,7 @@ impl Seeker<'_> {
             Some(version) => Op::SetData { path, data, version },
             None => Op::Create { path, data },
         };
-        let ops = vec![Op::Check { path: lock.path.clone(), version: 0 }, change];
+        let ops = vec![Op::Check { path: lock.path.clone(), version: ANY }, change];
         match lock.session().transact(Operation::MultiTakeover, ops).await {
             Ok(results) => match results.get(1) {
                 Some(MultiWriteResult::SetData { stat }) => Written::Owned(*stat),
@@ -199,7 +217,10 @@ impl Seeker<'_> {
                 // 3.8.2.
                 _ => self.find_written(lock).await,
             },
-            Err(Fault::Refused { index: 0, .. }) => Written::LockLost,
+            Err(Fault::Refused { index: 0, refusal: Refusal::NoNode }) => Written::LockLost,
+            Err(fault @ Fault::Refused { refusal: Refusal::Other(_), .. }) => {
+                Written::Refused(fault)
+            }
             Err(Fault::Refused { .. } | Fault::NotSent(_)) => {
                 if lock.session().lost.is_cancelled() { Written::LockLost } else { Written::Judge }
             }

@@ -104,6 +104,13 @@ impl Seeker<'_> {
                     tracing::debug!(%fault, "begin in doubt at the end of its session");
                     return Step::Told(Err(LedgerError::SessionLostBeginning));
                 }
+                // Someone deleted it by hand.
+                Err(Fault::Refused { refusal: Refusal::NoNode, .. }) => {
+                    if let Some(lock) = Lock::new(live, path) {
+                        lock.leave(self.core).await;
+                    }
+                    return Step::Again;
+                }
                 Err(_) => sleep(jitter(PAUSE)).await,
             }
         }

@@ -99,9 +99,7 @@ async fn lowest(
                 if is_holder(session, paths, &name).await {
                     return Err(DecideError::InProgress);
                 }
-                if let Ok(Some(watcher)) = lock.watch(paths, &name).await
-                    && timeout_at(until, watcher.changed()).await.is_err()
-                {
+                if timeout_at(until, lock.wait_behind(paths, &name)).await.is_err() {
                     return Err(DecideError::InProgress);
                 }
             }
@@ -172,7 +170,7 @@ async fn store(
     operation: Operation,
     change: Op,
 ) -> Result<Vec<MultiWriteResult>, DecideError> {
-    let lock = Op::Delete { path: turn.lock.path.clone(), version: Some(0) };
+    let lock = Op::Delete { path: turn.lock.path.clone(), version: None };
     let ops = vec![lock, change];
     turn.lock.live.end();
     let mut in_doubt = None;

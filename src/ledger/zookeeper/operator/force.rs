@@ -11,6 +11,7 @@ use crate::{
             core::Core,
             fault::{Fault, Refusal},
             paths,
+            time::MOST_DRIFT,
         },
     },
 };
@@ -37,18 +38,19 @@ pub(super) async fn force(
     let not_held = if state.is_some() { DecideError::NotHeld } else { DecideError::Absent };
     let Some(first) = paths::first(&children) else { return Err(not_held) };
     let path = paths.child(first);
-    let stat = match session.client.exists(&path).await {
-        Ok(Some(stat)) => stat,
-        Ok(None) => return Err(not_held),
-        Err(fault) => return Err(unavailable(&fault).into()),
-    };
-    let (age, least) =
-        (core.time().now().since(core.time().at(stat.ctime)), longest_call + session.terms.timeout);
-    if age < least {
+    let stat =
+        async |path: &str| session.client.exists(path).await.map_err(|fault| unavailable(&fault));
+    let written_at = stat(&paths.record).await?.map(|stat| core.time().at(stat.mtime));
+    let Some(stat) = stat(&path).await? else { return Err(not_held) };
+    // One that stood in the queue began its call when it wrote the intent, not when it came.
+    let begun = core.time().at(stat.ctime);
+    let begun = written_at.map_or(begun, |written_at| begun.max(written_at));
+    let (age, least) = (core.time().now().since(begun), longest_call + session.terms.timeout);
+    if age < least || core.time().drift() > MOST_DRIFT {
         return Err(DecideError::NotForced {
             reason: format!(
-                "it has been there for {age:?}, and until {least:?} (request_timeout and the \
-                 session timeout) its holder may be at work"
+                "its call may have begun {age:?} ago, and until {least:?} (request_timeout and the \
+                 session timeout), by clocks that agree, its holder may be at work"
             ),
         });
     }

@@ -8,10 +8,10 @@ use super::harness::{new_root, open};
 use crate::{
     domain::AttemptId,
     ledger::{
-        DecideError, EndError, Ledger, LedgerError, Operator,
+        DecideError, EndError, Ended, Ledger, LedgerError, Operator,
         suite::{
             operator::CALL,
-            requests::{answer, begin, executing, owner, patient, request, unknown},
+            requests::{answer, begin, completed, executing, owner, patient, request, unknown},
         },
         zookeeper::{ZooKeeper, lock, reconcile::reconcile, session::Session},
     },
@@ -64,6 +64,24 @@ async fn a_lock_that_outlived_every_call_is_taken_by_force_and_leaves_the_key_un
     unknown(begin(&second, patient(1)).await);
     assert_eq!(hold.commit(answer("late")).await.unwrap_err(), EndError::LockLost);
     unknown(begin(&second, patient(1)).await);
+}
+
+/// The client gets what is stored, which is what every retry gets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_an_operator_forestalled_is_told_what_was_decided() {
+    let (ledger, first, second) = ledgers().await;
+    let hold = executing(&first, request(1)).await;
+    let key = request(1).key;
+    ledger.core.time().pass(CALL + ledger.core.settings.session_timeout);
+    ledger.force(key, CALL).await.unwrap();
+    ledger.resolve(key, answer("by hand")).await.unwrap();
+
+    let ended = hold.commit(answer("of the upstream")).await.unwrap();
+    assert!(
+        matches!(&ended, Ended::Decided(record) if record.response == answer("by hand")),
+        "{ended:?}"
+    );
+    assert_eq!(completed(begin(&second, patient(1)).await).response, answer("by hand"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
