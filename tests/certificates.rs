@@ -29,7 +29,7 @@ impl Authority {
         let folder = tempfile::tempdir().unwrap();
         let (certificate, key) = (folder.path().join("ca.pem"), folder.path().join("ca.key"));
         let extension = "keyUsage=critical,keyCertSign,cRLSign";
-        request(&certificate, &key, &["-subj", &format!("/CN={name}"), "-addext", extension]);
+        request(&certificate, &key, 2, &["-subj", &format!("/CN={name}"), "-addext", extension]);
         Self { folder }
     }
 
@@ -39,6 +39,10 @@ impl Authority {
 
     /// A certificate for these, like `IP:127.0.0.1` or `DNS:zk`.
     pub(crate) fn sign(&self, name: &str, alternatives: &str) -> Signed {
+        self.sign_for(2, name, alternatives)
+    }
+
+    pub(crate) fn sign_for(&self, days: u32, name: &str, alternatives: &str) -> Signed {
         let signed = Signed {
             certificate: self.path(&format!("{name}.pem")),
             private_key: self.path(&format!("{name}.key")),
@@ -56,7 +60,7 @@ impl Authority {
             "-addext",
             "basicConstraints=critical,CA:FALSE",
         ];
-        request(&signed.certificate, &signed.private_key, &arguments);
+        request(&signed.certificate, &signed.private_key, days, &arguments);
         signed
     }
 
@@ -65,9 +69,9 @@ impl Authority {
     }
 }
 
-fn request(certificate: &Path, key: &Path, arguments: &[&str]) {
+fn request(certificate: &Path, key: &Path, days: u32, arguments: &[&str]) {
     let mut command = Command::new("openssl");
-    command.args(["req", "-x509", "-days", "2", "-nodes", "-newkey", "ec"]);
+    command.args(["req", "-x509", "-nodes", "-newkey", "ec", "-days", &days.to_string()]);
     command.args(["-pkeyopt", "ec_paramgen_curve:prime256v1"]);
     command.arg("-out").arg(certificate).arg("-keyout").arg(key).args(arguments);
     let output = command.output().unwrap();

@@ -33,7 +33,7 @@ pub(super) const MILLISECONDS: [f64; 14] =
     [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2500.0, 5000.0];
 
 /// Every metric but those of the process, which [`process`](super::process) writes.
-pub(super) const ALL: [Description; 29] = [
+pub(super) const ALL: [Description; 30] = [
     counter(names::REQUESTS, "Requests, by how they ended."),
     histogram(names::REQUEST_DURATION, "Whole requests, by how they ended."),
     histogram(
@@ -69,6 +69,11 @@ pub(super) const ALL: [Description; 29] = [
         names::SWEEP_STOPPED,
         Unit::Count,
         "1 while nothing is swept, since the wall clock and the servers' differ too much.",
+    ),
+    gauge(
+        names::CERTIFICATE_EXPIRY,
+        Unit::Seconds,
+        "When the first certificate of a file for TLS ends, since the Unix epoch.",
     ),
     counter(names::ZK_SESSION_EXPIRED, "Sessions that were lost, by why."),
     counter(names::ZK_WATCH_NOTIFICATIONS, "Watch notifications received."),

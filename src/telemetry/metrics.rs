@@ -12,6 +12,7 @@ use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram};
 
 use super::{Outcome, names};
+use crate::domain::Timestamp;
 
 /// What is counted for one route. Clones share one set of handles.
 #[derive(Clone)]
@@ -133,6 +134,12 @@ pub fn record_unreadable() {
 /// Tells whether sweeping stands still since two clocks differ too much.
 pub fn sweep_stopped(is_stopped: bool) {
     gauge!(names::SWEEP_STOPPED).set(f64::from(is_stopped));
+}
+
+/// Tells when the first certificate of the file that this field names ends; `None` is not known.
+pub fn certificate_expires(file: &'static str, at: Option<Timestamp>) {
+    let seconds = at.map_or(f64::NAN, |at| Duration::from_millis(at.as_millis()).as_secs_f64());
+    gauge!(names::CERTIFICATE_EXPIRY, "file" => file).set(seconds);
 }
 
 /// Registers what has a value before anything happened.

@@ -27,8 +27,8 @@ pub use self::{
     lock_event::{KeyNaming, LockEvent, LoggedKey, SessionId, Transition},
     metrics::{
         BytesGauge, GaugeGuard, Phase, ReloadResult, RouteMetrics, Stored, UpstreamMetrics,
-        accept_failed, buffered_bytes, config_reloaded, connection_opened, record_stored,
-        record_unreadable, replay_cache_bytes, sweep_stopped,
+        accept_failed, buffered_bytes, certificate_expires, config_reloaded, connection_opened,
+        record_stored, record_unreadable, replay_cache_bytes, sweep_stopped,
     },
     outcome::Outcome,
     recorder::{InstallError, Metrics, install},

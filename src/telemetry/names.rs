@@ -36,6 +36,8 @@ pub const SPANS_DROPPED: &str = "oncegate_spans_dropped_total";
 pub const RECORDS_UNREADABLE: &str = "oncegate_records_unreadable_total";
 /// 1 while nothing is swept since the wall clock and the servers' differ too much.
 pub const SWEEP_STOPPED: &str = "oncegate_sweep_stopped";
+/// When the first certificate of a file of `ledger.zookeeper.tls` ends, since the Unix epoch.
+pub const CERTIFICATE_EXPIRY: &str = "oncegate_certificate_expiry_timestamp_seconds";
 
 /// Sessions that were lost, by reason. This and the other `zk_` names are the runbooks' own.
 pub const ZK_SESSION_EXPIRED: &str = "zk_session_expired_total";

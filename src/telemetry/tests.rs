@@ -14,7 +14,7 @@ use super::{
     log::{Format, Settings},
     *,
 };
-use crate::domain::{FencingToken, IdempotencyKey, KeyFormat, KeyId, KeyRules};
+use crate::domain::{FencingToken, IdempotencyKey, KeyFormat, KeyId, KeyRules, Timestamp};
 
 const DOCS: &str = include_str!("../../docs/metrics.md");
 
@@ -53,6 +53,7 @@ fn rendered() -> String {
         ensemble::locks_of_a_key("charges", 2.0);
         ensemble::ensemble(2, 3);
         metrics::spans_dropped().collector.increment(1);
+        certificate_expires("ca", Some(Timestamp::from_millis(1)));
         ensemble::register("/dedup");
         drop(ensemble::LiveLock::new("charges"));
         ensemble::SessionMetrics::new(0).state(ensemble::SessionState::Connected);

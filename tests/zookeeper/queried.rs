@@ -3,8 +3,10 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use crate::{
+    certificates::Authority,
     shared::{Client, Gateway, Upstream, post, soon},
     support::{Deployment, Peer},
+    tls::tls,
 };
 
 const ASKING: [&str; 3] = [
@@ -27,7 +29,7 @@ fn queried(path: &str) -> BTreeSet<String> {
 }
 
 /// Every series, and the name that people give to those of one histogram.
-async fn told(gateway: &Gateway) -> BTreeSet<String> {
+async fn told_by(gateway: &Gateway) -> BTreeSet<String> {
     let text = String::from_utf8(gateway.ask_admin("/metrics").await.body).unwrap();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let series = samples.filter_map(|line| line.split(['{', ' ']).next());
@@ -53,13 +55,20 @@ async fn each_series_that_is_asked_for_is_told_after_some_work() {
     // The sweeper tells what is stored after its first pass, and one of the two is elected.
     let swept = async {
         loop {
-            let told = &told(&holder).await | &told(&waiter).await;
+            let told = &told_by(&holder).await | &told_by(&waiter).await;
             if told.contains("oncegate_keys_stored") {
                 return told;
             }
         }
     };
-    let told = soon("a pass of the sweeper", swept).await;
+    let mut told = soon("a pass of the sweeper", swept).await;
+    // Files for TLS have an end that is told, whether or not a server speaks it.
+    let of_files = "oncegate_certificate_expiry_timestamp_seconds";
+    assert!(!told.contains(of_files), "{told:?}");
+    let ca = Authority::new();
+    let line = tls(&ca.certificate(), None);
+    let secured = deployment.ledger("timeout: 1s").zookeeper(&line).gateway().await;
+    told.extend(told_by(&secured).await.into_iter().filter(|name| name == of_files));
 
     for path in ASKING {
         let queried = queried(path);

@@ -4,6 +4,7 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
@@ -29,12 +30,30 @@ async fn server(ca: &Authority) -> Ensemble {
     Ensemble::secure(&in_one_file(&shown), &ca.certificate()).await
 }
 
-fn tls(ca: &Path, own: Option<&Signed>) -> String {
+pub(crate) fn tls(ca: &Path, own: Option<&Signed>) -> String {
     let own = own.map(|own| {
         let (certificate, key) = (own.certificate.display(), own.private_key.display());
         format!(", certificate: '{certificate}', private_key: '{key}'")
     });
     format!("tls: {{ ca: '{}'{} }}", ca.display(), own.unwrap_or_default())
+}
+
+/// When the certificate ends, in seconds since the Unix epoch.
+fn end(certificate: &Path) -> f64 {
+    let said = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let openssl = ["x509", "-noout", "-enddate", "-in"];
+    let end = said(Command::new("openssl").args(openssl).arg(certificate));
+    let end = end.strip_prefix("notAfter=").unwrap();
+    said(Command::new("date").args(["-d", end, "+%s"])).parse().unwrap()
+}
+
+async fn ends(gateway: &Gateway, file: &str, certificate: &Path) {
+    let name = "oncegate_certificate_expiry_timestamp_seconds";
+    gateway.metric_is(name, &[("file", file)], end(certificate)).await;
 }
 
 async fn ready(gateway: &Gateway) {
@@ -63,12 +82,14 @@ async fn gateways_with_certificates_execute_once_and_replay_over_tls() {
 #[tokio::test]
 async fn servers_that_speak_tls_only_are_examined_and_counted() {
     let ca = Authority::new();
-    let own = ca.sign("gateway", "DNS:gateway");
+    let own = ca.sign_for(15, "gateway", "DNS:gateway");
     let upstream = Upstream::start();
     let line = tls(&ca.certificate(), Some(&own));
     let deployment = Deployment::on(server(&ca).await, upstream.address).zookeeper(&line);
 
     let report = examine(&deployment.plan().text()).await;
+    report.says("certificate ca", "warn", &["expires", "replace the file"]);
+    report.says("certificate certificate", "ok", &["expires"]);
     let server = format!("server {}", deployment.ensemble.servers()[0]);
     assert!(report.line(&server).contains("answers in"));
     report.says("root", "ok", &["the first gateway can make it"]);
@@ -141,14 +162,20 @@ async fn certificates_that_are_replaced_in_their_files_are_taken_without_a_resta
     let upstream = Upstream::start();
     let shown = in_one_file(&old.sign("server", "IP:127.0.0.1"));
     let ensemble = Ensemble::secure(&shown, &old.certificate()).await;
-    let own = old.sign("gateway", "DNS:gateway");
+    let own = old.sign_for(5, "gateway", "DNS:gateway");
     let line = tls(&old.certificate(), Some(&own));
     let deployment = Deployment::on(ensemble, upstream.address).zookeeper(&line);
     let gateway = deployment.gateway().await;
     assert_eq!(gateway.ask(&post("before")).await.status, 201);
+    ends(&gateway, "ca", &old.certificate()).await;
+    ends(&gateway, "certificate", &own.certificate).await;
 
     // Nobody trusts what was issued before.
-    let next = new.sign("gateway", "DNS:gateway");
+    let next = new.sign_for(9, "gateway", "DNS:gateway");
+    // A chain ends with the first of its certificates to end, which is the last one here.
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let chain = read(&next.certificate) + &read(&new.certificate());
+    fs::write(&next.certificate, chain).unwrap();
     let copies = [
         (in_one_file(&new.sign("server", "IP:127.0.0.1")), shown),
         (next.certificate, own.certificate),
@@ -165,6 +192,8 @@ async fn certificates_that_are_replaced_in_their_files_are_taken_without_a_resta
             event["message"] == "files of ledger.zookeeper.tls were read anew"
         })
         .await;
+    ends(&gateway, "ca", &new.certificate()).await;
+    ends(&gateway, "certificate", &new.certificate()).await;
     ready(&gateway).await;
     assert_eq!(gateway.ask(&post("after")).await.status, 201);
     assert!(gateway.ask(&post("before")).await.is_replay());

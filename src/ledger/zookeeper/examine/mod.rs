@@ -5,6 +5,7 @@
 //! session. Every step is bounded, so an ensemble that does not answer has a finding, too.
 
 mod access;
+mod certificates;
 mod pace;
 mod servers;
 mod ticks;
@@ -84,6 +85,9 @@ impl Examination<'_> {
                 self.findings.push(Finding::bad("tls", mistake.to_string()));
                 return Ok(());
             }
+        }
+        if let Some(tls) = self.tls.clone() {
+            self.certificates(&tls);
         }
         self.doors().await;
         let Some(first) = self.sessions.first() else {

@@ -13,7 +13,11 @@ use rustls::{
 };
 use zookeeper_client::{TlsCa, TlsCerts, TlsIdentity};
 
-use super::mistake::{TlsFile, TlsMistake};
+use super::{
+    expiry,
+    mistake::{TlsFile, TlsMistake},
+};
+use crate::domain::Timestamp;
 
 /// Where the files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +105,16 @@ impl Pems {
         let certs = builder.with_identity(identity).build();
         let certs = certs.map_err(|error| unusable(TlsFile::Ca, &error))?;
         Ok(Material { certs, config: Arc::new(config) })
+    }
+
+    pub(super) fn expiries(&self) -> Vec<(TlsFile, Option<Timestamp>)> {
+        let own = self.identity.as_ref().map(|(chain, _key)| (TlsFile::Certificate, chain));
+        let files = [(TlsFile::Ca, &self.ca)].into_iter().chain(own);
+        let read = |(file, text): (TlsFile, &String)| {
+            let certificates = certificates(file, text).unwrap_or_default();
+            (file, expiry::earliest(&certificates))
+        };
+        files.map(read).collect()
     }
 
     fn roots(&self) -> Result<RootCertStore, TlsMistake> {

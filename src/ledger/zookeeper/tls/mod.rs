@@ -1,6 +1,7 @@
 //! TLS to the servers: files that are read anew while the gateway runs, and why it fails.
 
 mod diagnosis;
+mod expiry;
 mod files;
 mod mistake;
 
@@ -21,6 +22,7 @@ pub use self::{
     files::{TlsFiles, TlsIdentityFiles},
     mistake::{TlsFile, TlsMistake},
 };
+use crate::{domain::Timestamp, telemetry};
 
 /// What connections are made with at this time.
 pub(super) struct Tls {
@@ -49,12 +51,18 @@ impl Tls {
         // One is enough to refuse a start; `oncegate check` tells all of them.
         let pems = files.read().map_err(|mut mistakes| mistakes.swap_remove(0))?;
         let Material { certs, config } = pems.material()?;
+        tell(&pems);
         let current = Mutex::new(Current { pems, config });
         Ok(Self { files, certs: TlsDynamicCerts::new(certs), current })
     }
 
     pub(super) fn options(&self) -> TlsOptions {
         TlsOptions::new().with_certs(self.certs.clone())
+    }
+
+    /// When the first certificate of each file ends, if that can be read.
+    pub(super) fn expiries(&self) -> Vec<(TlsFile, Option<Timestamp>)> {
+        self.lock().pems.expiries()
     }
 
     /// For connections that are made now.
@@ -99,12 +107,19 @@ impl Tls {
         }
         let Material { certs, config } = pems.material()?;
         self.certs.update(certs);
+        tell(&pems);
         *self.lock() = Current { pems, config };
         Ok(true)
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell(pems: &Pems) {
+    for (file, expiry) in pems.expiries() {
+        telemetry::certificate_expires(file.field(), expiry);
     }
 }
 
