@@ -14,7 +14,7 @@ use crate::BoxError;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    #[error("{url} is not an http URL with a host")]
+    #[error("{url} is not an http URL with a host; write one like http://127.0.0.1:9090")]
     Url { url: String },
     #[error("no answer within {0:?}")]
     TimedOut(Duration),

@@ -168,6 +168,16 @@ impl Warnings<'_> {
                  answers",
             );
         }
+        for (index, auth) in ensemble.auth.iter().enumerate() {
+            if auth.credentials.expose().ends_with(b"change-me") {
+                let index = index.to_string();
+                self.warn(
+                    &["ledger", "zookeeper", "auth", &index, "credentials"],
+                    "anybody can read this password in the examples; take one of your own from the \
+                     environment",
+                );
+            }
+        }
         let servers = ensemble.servers.len();
         if servers.is_multiple_of(2) {
             let text = format!(

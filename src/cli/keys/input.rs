@@ -66,7 +66,11 @@ pub(super) fn token() -> Option<Secret> {
     (!token.is_empty()).then(|| Secret::new(token))
 }
 
-/// The name of the one who runs the command.
-pub(super) fn user() -> Option<String> {
-    ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok()).find(|it| !it.is_empty())
+/// The name of the one who runs the command; in a container there may be a number only.
+pub(super) fn user() -> String {
+    let names = ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
+    names.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| {
+        let user = rustix::process::getuid().as_raw();
+        format!("uid {user}")
+    })
 }

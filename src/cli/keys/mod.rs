@@ -160,8 +160,8 @@ fn key_name(name: &Name) -> Result<KeyName, Failed> {
     Ok(KeyName { route: name.route.clone(), key: name.key.clone(), scope })
 }
 
-fn actor(decision: &Decision) -> Option<String> {
-    decision.actor.clone().or_else(input::user)
+fn actor(decision: &Decision) -> String {
+    decision.actor.clone().unwrap_or_else(input::user)
 }
 
 fn usage(text: &str) -> Failed {

@@ -75,7 +75,9 @@ fn read_root(value: &Value<'_>) -> Option<String> {
     let is_step =
         |step: &str| !step.is_empty() && !matches!(step, "." | "..") && step.chars().all(is_inner);
     match text.strip_prefix('/') {
-        Some("zookeeper") => value.is_not("belongs to the servers", "write a path like `/dedup`"),
+        Some(steps) if steps.split('/').next() == Some("zookeeper") => {
+            value.is_not("belongs to the servers", "write a path like `/dedup`")
+        }
         Some(steps) if steps.split('/').all(is_step) => Some(text.to_owned()),
         Some(_) | None => value.is_not("is not a path", "write a path like `/dedup`"),
     }

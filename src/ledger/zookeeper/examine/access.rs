@@ -115,7 +115,7 @@ impl Examination<'_> {
                 Grade::Doubtful,
                 format!(
                     "the root is open to others ({}), so it was made without \
-                     ledger.zookeeper.auth; close it: `setAcl -R {} auth::cdrwa` in zkCli",
+                     ledger.zookeeper.auth; close it in zkCli: `addauth digest USER:PASSWORD`, then `setAcl -R {} auth::cdrwa`",
                     described(&acl),
                     self.layout.root()
                 ),

@@ -66,6 +66,14 @@ fn judge(known: &[Ticks], terms: Terms) -> (Grade, String) {
         );
         return (Grade::Bad, detail);
     }
+    if longest < terms.tick {
+        let detail = format!(
+            "the servers' tickTime is {longest:?}, ledger.zookeeper.tick_time is {:?}: leases end \
+             earlier than they need to; set it to {longest:?}",
+            terms.tick
+        );
+        return (Grade::Doubtful, detail);
+    }
     let stale = known.iter().filter_map(|ticks| Some(ticks.tick * ticks.sync_limit?)).max();
     match stale {
         Some(stale) if stale > terms.timeout => (

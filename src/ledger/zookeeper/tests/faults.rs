@@ -13,7 +13,7 @@ use crate::{
             operator::CALL,
             requests::{answer, begin, completed, executing, owner, patient, request, unknown},
         },
-        zookeeper::{ZooKeeper, lock, reconcile::reconcile, session::Session},
+        zookeeper::{ZooKeeper, lock, paths, reconcile::reconcile, session::Session},
     },
 };
 
@@ -64,6 +64,29 @@ async fn a_lock_that_outlived_every_call_is_taken_by_force_and_leaves_the_key_un
     unknown(begin(&second, patient(1)).await);
     assert_eq!(hold.commit(answer("late")).await.unwrap_err(), EndError::LockLost);
     unknown(begin(&second, patient(1)).await);
+}
+
+/// Its lock node is as old as its wait, its call is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lock_of_a_promoted_waiter_is_not_taken_while_its_call_may_be_open() {
+    let (ledger, first, second) = ledgers().await;
+    let hold = executing(&first, request(1)).await;
+    let key = request(1).key;
+    let promoted = async {
+        let node = ledger.core.layout.key(&key).node;
+        let session = session_of(&ledger, 1);
+        while paths::contenders(&session.client.children(&node).await.unwrap()) < 2 {}
+        ledger.core.time().pass(CALL + ledger.core.settings.session_timeout);
+        // Nothing is written in the millisecond that time passes in.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        hold.release().await.unwrap();
+    };
+    let (begun, ()) = tokio::join!(begin(&second, patient(1)), promoted);
+    let hold = owner(begun);
+
+    let forced = ledger.force(key, CALL).await;
+    assert!(matches!(forced, Err(DecideError::NotForced { .. })), "{forced:?}");
+    hold.commit(answer("receipt")).await.unwrap();
 }
 
 /// The client gets what is stored, which is what every retry gets.
