@@ -75,6 +75,9 @@ impl Warnings<'_> {
         let field = match path {
             ["routes", index, rest @ ..] => format!("routes[{index}].{}", rest.join(".")),
             ["listen", "trusted_proxies", index] => format!("listen.trusted_proxies[{index}]"),
+            ["ledger", "zookeeper", "auth", index, field] => {
+                format!("ledger.zookeeper.auth[{index}].{field}")
+            }
             _ => path.join("."),
         };
         self.found.push(Warning::new(self.source, span, &field, text.to_owned()));
