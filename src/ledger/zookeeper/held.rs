@@ -247,7 +247,9 @@ impl HeldKey {
                         Change::Complete(own) if own.response == record.response => {
                             Ended::Completed(Arc::new(record))
                         }
-                        _ => Ended::Decided(Arc::new(record)),
+                        Change::Complete(_) | Change::Abandon(_) | Change::Free => {
+                            Ended::Decided(Arc::new(record))
+                        }
                     })
                 }
                 (Some(Stored::Intent { intent, ended_at: Some(_) }), Change::Abandon(_))
