@@ -310,6 +310,17 @@ pub(super) struct Looked {
     pub(super) after: Option<(Vec<u8>, Stat)>,
 }
 
+// === impl Looked ===
+
+impl Looked {
+    /// Whether the record was the same before and after the children were listed. A commit between
+    /// the two would look like an unknown outcome.
+    pub(super) fn is_of_one_moment(&self) -> bool {
+        let written = |found: &Option<(Vec<u8>, Stat)>| found.as_ref().map(|(_, stat)| stat.mzxid);
+        written(&self.before) == written(&self.after)
+    }
+}
+
 // === impl Op ===
 
 impl Op {

@@ -111,15 +111,11 @@ impl Seeker<'_> {
         session: &Session,
     ) -> Result<Option<(Vec<String>, Option<Found>)>, Step> {
         let looked = session.client.look(&self.paths.record, &self.paths.node).await;
-        let Looked { before, children, after } = looked.map_err(|fault| again(&fault))?;
-        let Some(children) = children else { return Ok(None) };
-        // A commit between the two would look like an unknown outcome.
-        let zxid = |found: &Option<(Vec<u8>, zookeeper_client::Stat)>| {
-            found.as_ref().map(|(_, stat)| stat.mzxid)
-        };
-        if zxid(&before) != zxid(&after) {
+        let looked = looked.map_err(|fault| again(&fault))?;
+        if !looked.is_of_one_moment() {
             return Ok(None);
         }
+        let Looked { children: Some(children), after, .. } = looked else { return Ok(None) };
         let found = after.map(|found| Found::read(found, self.core.time())).transpose();
         found.map(|found| Some((children, found))).map_err(|error| Step::Told(Err(error)))
     }

@@ -111,10 +111,7 @@ async fn look(core: &Core, session: &Session, key: KeyId) -> Result<Option<Entry
     while Instant::now() < until {
         let looked = session.client.look(&paths.record, &paths.node).await;
         let looked = looked.map_err(|fault| unavailable(&fault))?;
-        let zxid = |found: &Option<(Vec<u8>, zookeeper_client::Stat)>| {
-            found.as_ref().map(|(_, stat)| stat.mzxid)
-        };
-        if zxid(&looked.before) != zxid(&looked.after) {
+        if !looked.is_of_one_moment() {
             continue;
         }
         let Some(found) = looked.after else { return Ok(None) };
