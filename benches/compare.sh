@@ -207,4 +207,4 @@ done
 echo "$connections connections, $threads threads of wrk, medians of $rounds rounds of $duration s;" \
     "$(nproc) processors, ledger on $(stat -f -c %T "$dir"); $("$binary" --version)"
 echo
-awk -F '\t' -f benches/compare/report.awk "$dir/figures"
+awk -F '\t' -f benches/compare/median.awk -f benches/compare/report.awk "$dir/figures"

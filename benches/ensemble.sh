@@ -174,4 +174,4 @@ done
 echo "$in_flight in flight, medians of $rounds rounds of $duration s; $(nproc) processors beside" \
     "three servers; $("$oncegate" --version)"
 echo
-awk -F '\t' -f benches/compare/ensemble.awk "$dir/all"
+awk -F '\t' -f benches/compare/median.awk -f benches/compare/ensemble.awk "$dir/all"

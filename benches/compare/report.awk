@@ -1,16 +1,6 @@
 # Medians of the rounds as a table. Fields: case, base, answers/s, p50, p99 (µs), and the
 # processor's time per answer (µs) of the proxy, the upstream and the load generator.
 
-function median(case, field,    list, n, i, j, swap) {
-    n = 0
-    for (i = 1; i <= rounds[case]; i++) list[++n] = value[case, field, i]
-    for (i = 2; i <= n; i++)
-        for (j = i; j > 1 && list[j] < list[j - 1]; j--) {
-            swap = list[j]; list[j] = list[j - 1]; list[j - 1] = swap
-        }
-    return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
-}
-
 function ratio(case, other) {
     return other in rounds ? sprintf("%.2f", median(case, 3) / median(other, 3)) : "–"
 }

@@ -69,6 +69,18 @@ async fn deployment(endpoint: SocketAddr) -> Deployment {
     Deployment::to(endpoint).await.rules("in_progress: { wait: 20s }")
 }
 
+/// Kills a gateway at this step of a request, and gives another one. What was held stays held.
+async fn killed_at(deployment: &Deployment, step: Kind, fate: Fate) -> (Gateway, (Link, Client)) {
+    let link = Link::to(&deployment.ensemble).await;
+    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
+    link.next(step, fate);
+    let mut client = Client::connect(holder.address).await;
+    client.send(&post("k")).await;
+    link.holds().await;
+    holder.kill();
+    (other, (link, client))
+}
+
 // R1, R2, R4
 #[tokio::test]
 async fn a_gateway_killed_while_its_upstream_works_leaves_the_key_unknown() {
@@ -89,13 +101,7 @@ async fn a_gateway_killed_while_its_upstream_works_leaves_the_key_unknown() {
 async fn a_gateway_killed_before_its_begin_was_acknowledged_leaves_the_key_unknown() {
     let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
-    let link = Link::to(&deployment.ensemble).await;
-    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
-    link.next(Kind::Begin, Fate::ReplyHeld);
-    let mut client = Client::connect(holder.address).await;
-    client.send(&post("k")).await;
-    link.holds().await;
-    holder.kill();
+    let (other, _held) = killed_at(&deployment, Kind::Begin, Fate::ReplyHeld).await;
 
     // The intent is stored, and nobody is left who knows that nothing was sent.
     is_unknown(&other.ask(&post("k")).await);
@@ -106,13 +112,7 @@ async fn a_gateway_killed_before_its_begin_was_acknowledged_leaves_the_key_unkno
 async fn a_gateway_killed_before_its_begin_reached_a_server_leaves_the_key_free() {
     let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
-    let link = Link::to(&deployment.ensemble).await;
-    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
-    link.next(Kind::Begin, Fate::RequestHeld);
-    let mut client = Client::connect(holder.address).await;
-    client.send(&post("k")).await;
-    link.holds().await;
-    holder.kill();
+    let (other, _held) = killed_at(&deployment, Kind::Begin, Fate::RequestHeld).await;
 
     let answer = other.ask(&post("k")).await;
     assert_eq!((answer.status, answer.is_replay()), (201, false));
@@ -139,13 +139,7 @@ async fn a_gateway_killed_between_its_begin_and_the_first_byte_leaves_the_key_un
 async fn a_gateway_killed_between_the_answer_and_its_commit_leaves_the_key_unknown() {
     let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
-    let link = Link::to(&deployment.ensemble).await;
-    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
-    link.next(Kind::Commit, Fate::RequestHeld);
-    let mut client = Client::connect(holder.address).await;
-    client.send(&post("k")).await;
-    link.holds().await;
-    holder.kill();
+    let (other, _held) = killed_at(&deployment, Kind::Commit, Fate::RequestHeld).await;
 
     is_unknown(&other.ask(&post("k")).await);
     assert_eq!(upstream.count(), 1);
@@ -155,13 +149,7 @@ async fn a_gateway_killed_between_the_answer_and_its_commit_leaves_the_key_unkno
 async fn a_gateway_killed_after_its_commit_leaves_the_answer() {
     let upstream = Upstream::start();
     let deployment = deployment(upstream.address).await;
-    let link = Link::to(&deployment.ensemble).await;
-    let (holder, other) = (deployment.gateway_via(&link).await, deployment.gateway().await);
-    link.next(Kind::Commit, Fate::ReplyHeld);
-    let mut client = Client::connect(holder.address).await;
-    client.send(&post("k")).await;
-    link.holds().await;
-    holder.kill();
+    let (other, _held) = killed_at(&deployment, Kind::Commit, Fate::ReplyHeld).await;
 
     let answer = other.ask(&post("k")).await;
     assert_eq!((answer.status, answer.is_replay()), (201, true));
